@@ -1,0 +1,365 @@
+package lock
+
+import (
+	"cmp"
+	"time"
+)
+
+// This file is the conversation about a lock that several clients may have together: a Semaphore, of whose units each has
+// some, or an RWMutex, which is a semaphore of AllUnits. A reader needs one of them, and a writer all.
+//
+// The rules are those of Conversation, with numbers in place of one unit. A statement says how many units the client has,
+// how many of them it keeps at most, and how many it wants:
+//
+//	ask         -  0  want     nothing is had, and nothing of an earlier ask is kept
+//	confirm     p  want want   what a call on its way gives is kept
+//	more        u  want want   likewise
+//	renew       u  u  u        takes back what no answer has said
+//	shrink      u  k  k        also leaves the line
+//	turn        u  k  want     gives back what nobody here uses, since others wait, and waits in line
+//	wait again  u  u  u again  waits in line though it has enough: who waits here would keep others out
+//	release     u  0  0
+//	leave       -  0  0        also what cleans up
+//
+// What is sent is given back: from before a statement is sent its client relies on at most what that keeps, and no call of
+// a smaller number counts that may give more (floor). One statement is open at a time.
+
+// AllUnits is the capacity of an RWMutex.
+const AllUnits = 1 << 20
+
+// Times of shared locks.
+const (
+	linger   = 10 * time.Millisecond // units that nobody uses are kept for so long
+	hearsBy  = time.Second           // who lets others in without Redis asks after so long whether another client waits
+	turnTime = time.Millisecond      // the default of MaxHandoffTime
+)
+
+// UnitsDemand is what the goroutines of a process want of a shared lock.
+type UnitsDemand struct {
+	Used   int  // units that those inside need
+	Want   int  // units with which the first waiter could come in; 0: nobody waits
+	Open   bool // others may come in without Redis beside those inside
+	AtOnce bool // units that nobody uses do not linger
+}
+
+// UnitsStatement is the one command about a shared lock.
+type UnitsStatement struct {
+	N     uint64
+	Since uint64 // with units: an older record is not had
+	Place bool   // it has no units, and a place
+	Have  int
+	Keep  int
+	Want  int
+	Again bool // it waits in line though it has what it wants
+}
+
+func (s UnitsStatement) same(o UnitsStatement) bool {
+	s.N, s.Since, o.N, o.Since = 0, 0, 0, 0
+	return s == o
+}
+
+// UnitsNews is one thing that is heard.
+type UnitsNews struct {
+	Word      Word
+	N         uint64
+	Units     int           // Has, Waits, Called: what the client has
+	Lease     time.Duration // Has, Called: what is left of their lease. Ended: what may be
+	After     time.Duration // Waits, Retry, Silence, Failed: as Lease of News
+	Token     int64         // Has, Called; 0: as known
+	Contended bool          // Has, Waits, Called: another client waits
+}
+
+// UnitsTerms are the times of a shared lock.
+type UnitsTerms struct {
+	Terms
+	Capacity int
+	Turn     time.Duration // so long after a grant it gives way, if another client waits
+}
+
+// UnitsConversation is what a process knows of its record of one shared lock. It is a plain value, as Conversation is.
+type UnitsConversation struct {
+	UnitsTerms
+	Units     int   // that Redis has for the client, and keeps for the lease of Grant
+	Grant     Grant // Unit is the number under which the first of them came; Token is the newest
+	Contended bool  // another client waits
+
+	usable bool   // Granted was returned for Units, and nothing has ended them
+	place  bool   // it has a place, says the last answer
+	left   bool   // something may be left in Redis
+	last   uint64 // number of the last statement
+	floor  uint64 // calls of a smaller number give nothing
+	most   int    // calls of others give at most that
+	news   uint64 // greatest number whose answer or call was taken in
+	since  uint64 // the number by which Units are known
+	told   uint64 // the record of which a message has said that another client waits
+
+	said     UnitsStatement // the last one
+	open     bool           // its answer is waited for
+	silent   int            // so many in a row had none
+	due      Moment         // when to state though nothing differs
+	retryBy  Moment         // at the latest, also after an answer that says later; 0: no answer is to be doubted
+	answered Moment
+	began    Moment // the turn
+	lingers  Moment // units that nobody uses are given back; 0: all are used
+	over     Moment // once nothing is had: from then on nothing is left in Redis
+	not      Moment // nothing is stated before, unless the owners of ended exit
+	ended    uint64 // the grant whose owners were notified of its loss, and may still be at work
+
+	sent [remembered]sentAt
+}
+
+type sentAt struct {
+	n  uint64
+	at Moment // before it was sent
+}
+
+// Settled reports whether nothing of the client can be left in Redis but what lands late, on which nobody relies.
+func (c *UnitsConversation) Settled() bool { return c.Units == 0 && !c.place && !c.left }
+
+// Usable reports whether anybody may come in by Units.
+func (c *UnitsConversation) Usable() bool { return c.usable }
+
+// TurnOver reports whether the client has to give way.
+func (c *UnitsConversation) TurnOver(now Moment) bool { return c.Contended && now >= c.began+c.Turn }
+
+// says returns what is true and demanded now, and whether Redis does not know that.
+func (c *UnitsConversation) says(d UnitsDemand, now Moment) (s UnitsStatement, differs bool) {
+	over, keep, want := c.TurnOver(now), c.Units, d.Want
+	if over || want == 0 && (d.AtOnce || !c.usable || c.lingers > 0 && now >= c.lingers) {
+		keep = min(keep, d.Used)
+	}
+	if d.Used >= c.Capacity || want > c.Capacity { // first somebody of this process has to leave
+		want = 0
+	}
+	s = UnitsStatement{Since: c.since, Place: c.place && c.Units == 0, Have: c.Units, Keep: keep, Want: keep}
+	s.Again = over && want > 0 && want <= keep
+	waits := s.Again || want > keep
+	if want > keep {
+		s.Want = want
+		if keep == c.Units && (keep > 0 || c.place) {
+			s.Keep = want
+		}
+	}
+	switch {
+	case keep < c.Units, waits != c.place, c.Units > 0 && !c.usable:
+		return s, true
+	case waits:
+		return s, s.Want != c.said.Want || s.Again != c.said.Again
+	}
+	return s, c.Units == 0 && c.left && now < c.over
+}
+
+// Next returns the statement to send now, which takes the number n, or until when to wait for news. n is greater than the
+// number of every statement before. The demand must not change until the statement's Keep is all that anybody uses.
+func (c UnitsConversation) Next(d UnitsDemand, n uint64, now Moment) (UnitsConversation, *UnitsStatement, Moment) {
+	switch unused := d.Want == 0 && d.Used < c.Units; {
+	case !unused:
+		c.lingers = 0
+	case c.lingers == 0:
+		c.lingers = now + linger
+	}
+	s, differs := c.says(d, now)
+	again := c.silent > 0 && s.same(c.said)
+	at := c.due
+	switch {
+	case c.Settled() && s.Want == 0:
+		c.silent = 0
+		at = never
+	case c.Units == 0 && !c.place && s.Want == 0 && now >= c.over:
+		return c, nil, c.over // a Clock then ends it
+	case differs && !again:
+		at = now
+	case d.Open && c.Units > 0 && !c.Contended:
+		at = min(at, c.answered+hearsBy)
+	}
+	at = max(at, c.not)
+	if c.open || at > now {
+		if c.open {
+			at = never
+		}
+		return c, nil, min(at, c.wakes(now))
+	}
+	if !again {
+		c.silent = 0
+	}
+	if s.Want > s.Have || s.Again || c.place { // it may have a place, and that be called
+		c.over = max(c.over, now+c.Life+c.Call+c.Late)
+	}
+	if s.Have > 0 {
+		c.over = max(c.over, now+c.Lease+c.Late)
+	}
+	if s.Keep < c.most {
+		c.floor, c.most = n, 0
+	}
+	c.most = max(c.most, s.Keep, s.Want)
+	if c.Units = min(c.Units, s.Keep); c.Units == 0 {
+		c = c.empty(c.floor)
+	}
+	c.place = c.place && (s.Want > c.Units || s.Again)
+	c.left = c.left || s.Have > 0 || s.Want > 0
+	copy(c.sent[1:], c.sent[:])
+	c.sent[0] = sentAt{n, now}
+	s.N = n
+	c.last, c.said, c.open, c.due, c.retryBy = n, s, true, never, never
+	return c, &s, never
+}
+
+// wakes returns the next moment after now at which says may change by itself.
+func (c *UnitsConversation) wakes(now Moment) Moment {
+	at := never
+	for _, m := range [...]Moment{c.began + c.Turn, c.lingers, c.over} {
+		if m > now {
+			at = min(at, m)
+		}
+	}
+	return at
+}
+
+// Heard takes in what is heard, and returns what that means.
+func (c UnitsConversation) Heard(h UnitsNews, now Moment) (UnitsConversation, Event) {
+	switch h.Word {
+	case Clock:
+		if c.Units == 0 && !c.place && c.left && !c.open && now >= c.over {
+			c.left, c.silent = false, 0
+			return c.empty(c.last + 1), GivenUp
+		}
+	case Exited:
+		if h.N == c.ended {
+			c.not = 0
+		}
+	case Retry:
+		return c.soon(now + h.After), None
+	case Ended:
+		if h.N == c.Grant.Unit {
+			c.ended, c.not = h.N, now+h.Lease
+			c.over = max(c.over, c.not, now+c.Lease+c.Late)
+			c.place = false
+			c = c.empty(c.last + 1)
+		}
+	case Called:
+		return c.called(h, now)
+	default:
+		if h.N == c.last && c.open {
+			c.open = false
+			return c.answer(h, now)
+		}
+	}
+	return c, None
+}
+
+// soon makes the next statement due at the moment at, at the latest.
+func (c UnitsConversation) soon(at Moment) UnitsConversation {
+	c.due = min(c.due, at)
+	if c.open {
+		c.retryBy = min(c.retryBy, at)
+	}
+	return c
+}
+
+// called takes in that Redis has given units to the place that h.N made or confirmed.
+func (c UnitsConversation) called(h UnitsNews, now Moment) (UnitsConversation, Event) {
+	switch {
+	case h.N > c.last:
+	case h.N < c.floor: // what nobody relies on is given back, by a statement that is sent after this
+		c.left, c.over = true, max(c.over, now+c.Life+c.Call)
+		return c.soon(now), None
+	case h.N >= c.news:
+		h.Units = max(h.Units, c.Units)
+		c.place, c.due = false, never
+		return c.has(h, now)
+	case c.place:
+		return c.soon(now), None
+	}
+	return c, None
+}
+
+// answer takes in the answer to the last statement, or that there is none.
+func (c UnitsConversation) answer(h UnitsNews, now Moment) (UnitsConversation, Event) {
+	if h.Word == Silence || h.Word == Failed {
+		if h.Word == Failed {
+			c.silent = max(c.silent, 1)
+		}
+		c.due = min(now+h.After*time.Duration((1<<min(c.silent, 6))-1), c.retryBy)
+		c.silent++
+		return c, None
+	}
+	c.silent, c.answered, c.due = 0, now, c.retryBy
+	c.retryBy = never
+	if h.N == c.news && h.Units <= c.Units && c.Units > 0 { // the call came before the answer to the same statement
+		return c, None
+	}
+	c.place = h.Word == Waits
+	if h.Word == Waits {
+		c.due = min(c.due, now+h.After)
+		h.Lease = 0
+		if c.said.Have > 0 {
+			h.Lease = c.Lease
+		}
+	}
+	switch {
+	case h.Word == Lost || h.Units < c.Units: // a failover, or somebody has deleted it
+		e, floor := None, c.floor
+		switch {
+		case c.usable:
+			e, floor = Vanished, c.last+1
+		case c.said.Have > 0 && c.said.Keep == 0:
+			e = Missing
+		}
+		c.left = h.Word == Lost || h.Word == Waits || h.Units > 0
+		return c.empty(floor), e
+	case h.Units > 0:
+		return c.has(h, now)
+	}
+	c.left, c.news = h.Word == Waits, h.N
+	return c.empty(c.floor), None
+}
+
+// has: Redis has h.Units for the client, for h.Lease from some moment after h.N was sent.
+func (c UnitsConversation) has(h UnitsNews, now Moment) (UnitsConversation, Event) {
+	g := Grant{Unit: h.N, Token: h.Token}
+	for _, s := range c.sent {
+		if s.n == h.N {
+			g.Sent, g.Lease = s.at, h.Lease
+		}
+	}
+	if c.Units > 0 {
+		g.Unit, g.Token = c.Grant.Unit, cmp.Or(g.Token, c.Grant.Token)
+		if c.Grant.Until(c.Margin) > g.Until(c.Margin) {
+			g.Sent, g.Lease = c.Grant.Sent, c.Grant.Lease
+		}
+	}
+	if h.Units > c.Units && (c.Units == 0 || !c.Contended) {
+		c.began = now
+	}
+	c.Units, c.Grant, c.left = h.Units, g, true
+	c.since, c.news = h.N, h.N
+	c.Contended = h.Contended || c.told >= h.N
+	left := g.Until(c.Margin) - now
+	if !c.usable && (left >= c.Call/2 || left > 0 && h.Lease >= c.Lease) { // a renewal would give no more
+		c.usable, c.silent = true, 0
+		return c, Granted
+	}
+	return c, None
+}
+
+// Told notes that another client waits, as a message about the record of that number says. It may come before the answer
+// that gives the units.
+func (c UnitsConversation) Told(n uint64) UnitsConversation {
+	if n <= c.last {
+		c.told = max(c.told, n)
+		c.Contended = c.Contended || c.Units > 0 && n >= c.since
+	}
+	return c
+}
+
+// Lasts notes that Redis may keep the units until then.
+func (c UnitsConversation) Lasts(until Moment) UnitsConversation {
+	c.over = max(c.over, until+c.Late)
+	return c
+}
+
+// empty: no units are had, and calls of numbers below floor give nothing.
+func (c UnitsConversation) empty(floor uint64) UnitsConversation {
+	c.Units, c.Grant, c.usable, c.Contended, c.floor = 0, Grant{}, false, false, floor
+	return c
+}
