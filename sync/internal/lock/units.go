@@ -3,10 +3,12 @@ package lock
 import (
 	"cmp"
 	"time"
+
+	"github.com/anteroom/anteroom/queue"
 )
 
 // This file is the conversation about a lock that several clients may have together: a Semaphore, of whose units each has
-// some, or an RWMutex, which is a semaphore of AllUnits. A reader needs one of them, and a writer all.
+// some, or an RWMutex, which is a semaphore of lettucecompat.AllUnits. A reader needs one of them, and a writer all.
 //
 // The rules are those of Conversation, with numbers in place of one unit. A statement says how many units the client has,
 // how many of them it keeps at most, and how many it wants:
@@ -24,33 +26,22 @@ import (
 // What is sent is given back: from before a statement is sent its client relies on at most what that keeps, and no call of
 // a smaller number counts that may give more (floor). One statement is open at a time.
 
-// AllUnits is the capacity of an RWMutex.
-const AllUnits = 1 << 20
-
 // Times of shared locks.
 const (
-	linger   = 10 * time.Millisecond // units that nobody uses are kept for so long
-	hearsBy  = time.Second           // who lets others in without Redis asks after so long whether another client waits
-	turnTime = time.Millisecond      // the default of MaxHandoffTime
+	linger  = 10 * time.Millisecond // units that nobody uses are kept for so long
+	hearsBy = time.Second           // who lets others in without Redis asks after so long whether another client waits
 )
-
-// UnitsDemand is what the goroutines of a process want of a shared lock.
-type UnitsDemand struct {
-	Used   int  // units that those inside need
-	Want   int  // units with which the first waiter could come in; 0: nobody waits
-	Open   bool // others may come in without Redis beside those inside
-	AtOnce bool // units that nobody uses do not linger
-}
 
 // UnitsStatement is the one command about a shared lock.
 type UnitsStatement struct {
 	N     uint64
 	Since uint64 // with units: an older record is not had
 	Place bool   // it has no units, and a place
-	Have  int
-	Keep  int
-	Want  int
+	Have  int64
+	Keep  int64
+	Want  int64
 	Again bool // it waits in line though it has what it wants
+	Try   bool // it does not wait in line
 }
 
 func (s UnitsStatement) same(o UnitsStatement) bool {
@@ -62,7 +53,7 @@ func (s UnitsStatement) same(o UnitsStatement) bool {
 type UnitsNews struct {
 	Word      Word
 	N         uint64
-	Units     int           // Has, Waits, Called: what the client has
+	Units     int64         // Has, Waits, Called: what the client has
 	Lease     time.Duration // Has, Called: what is left of their lease. Ended: what may be
 	After     time.Duration // Waits, Retry, Silence, Failed: as Lease of News
 	Token     int64         // Has, Called; 0: as known
@@ -72,14 +63,13 @@ type UnitsNews struct {
 // UnitsTerms are the times of a shared lock.
 type UnitsTerms struct {
 	Terms
-	Capacity int
-	Turn     time.Duration // so long after a grant it gives way, if another client waits
+	Capacity int64
 }
 
 // UnitsConversation is what a process knows of its record of one shared lock. It is a plain value, as Conversation is.
 type UnitsConversation struct {
 	UnitsTerms
-	Units     int   // that Redis has for the client, and keeps for the lease of Grant
+	Units     int64 // that Redis has for the client, and keeps for the lease of Grant
 	Grant     Grant // Unit is the number under which the first of them came; Token is the newest
 	Contended bool  // another client waits
 
@@ -88,7 +78,7 @@ type UnitsConversation struct {
 	left   bool   // something may be left in Redis
 	last   uint64 // number of the last statement
 	floor  uint64 // calls of a smaller number give nothing
-	most   int    // calls of others give at most that
+	most   int64  // calls of others give at most that
 	news   uint64 // greatest number whose answer or call was taken in
 	since  uint64 // the number by which Units are known
 	told   uint64 // the record of which a message has said that another client waits
@@ -99,18 +89,17 @@ type UnitsConversation struct {
 	due      Moment         // when to state though nothing differs
 	retryBy  Moment         // at the latest, also after an answer that says later; 0: no answer is to be doubted
 	answered Moment
-	began    Moment // the turn
 	lingers  Moment // units that nobody uses are given back; 0: all are used
+	looked   Moment // since when the gate was not seen to be used: entries has not changed
+	entries  uint32
 	over     Moment // once nothing is had: from then on nothing is left in Redis
 	not      Moment // nothing is stated before, unless the owners of ended exit
 	ended    uint64 // the grant whose owners were notified of its loss, and may still be at work
 
-	sent [remembered]sentAt
-}
-
-type sentAt struct {
-	n  uint64
-	at Moment // before it was sent
+	sent [remembered]struct {
+		n  uint64
+		at Moment // before it was sent
+	}
 }
 
 // Settled reports whether nothing of the client can be left in Redis but what lands late, on which nobody relies.
@@ -119,29 +108,29 @@ func (c *UnitsConversation) Settled() bool { return c.Units == 0 && !c.place && 
 // Usable reports whether anybody may come in by Units.
 func (c *UnitsConversation) Usable() bool { return c.usable }
 
-// TurnOver reports whether the client has to give way.
-func (c *UnitsConversation) TurnOver(now Moment) bool { return c.Contended && now >= c.began+c.Turn }
-
 // says returns what is true and demanded now, and whether Redis does not know that.
-func (c *UnitsConversation) says(d UnitsDemand, now Moment) (s UnitsStatement, differs bool) {
-	over, keep, want := c.TurnOver(now), c.Units, d.Want
-	if over || want == 0 && (d.AtOnce || !c.usable || c.lingers > 0 && now >= c.lingers) {
+func (c *UnitsConversation) says(d *queue.Demand, now Moment) (s UnitsStatement, differs bool) {
+	keep, want := c.Units, d.Want
+	switch {
+	case c.usable && (d.Waiting > 0 || !d.Idle && (c.lingers == 0 || now < c.lingers)):
+		keep = min(keep, d.Keep)
+	case c.usable:
 		keep = min(keep, d.Used)
+	case d.Waiting == 0:
+		keep = 0
 	}
-	if d.Used >= c.Capacity || want > c.Capacity { // first somebody of this process has to leave
+	if d.Waiting == 0 || want > c.Capacity { // in that case somebody of this process has to leave first
 		want = 0
 	}
-	s = UnitsStatement{Since: c.since, Place: c.place && c.Units == 0, Have: c.Units, Keep: keep, Want: keep}
-	s.Again = over && want > 0 && want <= keep
-	waits := s.Again || want > keep
+	s = UnitsStatement{Since: c.since, Place: c.place && c.Units == 0, Have: c.Units, Keep: keep, Want: keep, Again: want > 0 && d.Again && want <= keep}
 	if want > keep {
-		s.Want = want
+		s.Want, s.Try = want, d.Try
 		if keep == c.Units && (keep > 0 || c.place) {
 			s.Keep = want
 		}
 	}
-	switch {
-	case keep < c.Units, waits != c.place, c.Units > 0 && !c.usable:
+	switch waits := s.Again || want > keep; {
+	case keep < c.Units, waits != c.place, s.Try, c.Units > 0 && !c.usable:
 		return s, true
 	case waits:
 		return s, s.Want != c.said.Want || s.Again != c.said.Again
@@ -149,15 +138,16 @@ func (c *UnitsConversation) says(d UnitsDemand, now Moment) (s UnitsStatement, d
 	return s, c.Units == 0 && c.left && now < c.over
 }
 
+// Gives reports whether the next statement gives units back.
+func (c *UnitsConversation) Gives(d *queue.Demand, now Moment) bool {
+	s, _ := c.says(d, now)
+	return s.Keep < c.Units
+}
+
 // Next returns the statement to send now, which takes the number n, or until when to wait for news. n is greater than the
-// number of every statement before. The demand must not change until the statement's Keep is all that anybody uses.
-func (c UnitsConversation) Next(d UnitsDemand, n uint64, now Moment) (UnitsConversation, *UnitsStatement, Moment) {
-	switch unused := d.Want == 0 && d.Used < c.Units; {
-	case !unused:
-		c.lingers = 0
-	case c.lingers == 0:
-		c.lingers = now + linger
-	}
+// number of every statement before. Where the statement keeps less than there was, those inside must not need more.
+func (c UnitsConversation) Next(d *queue.Demand, n uint64, now Moment) (UnitsConversation, *UnitsStatement, Moment) {
+	c = c.looks(d, now)
 	s, differs := c.says(d, now)
 	again := c.silent > 0 && s.same(c.said)
 	at := c.due
@@ -165,19 +155,18 @@ func (c UnitsConversation) Next(d UnitsDemand, n uint64, now Moment) (UnitsConve
 	case c.Settled() && s.Want == 0:
 		c.silent = 0
 		at = never
-	case c.Units == 0 && !c.place && s.Want == 0 && now >= c.over:
+	case c.Units == 0 && !c.place && s.Want == 0 && now >= c.over && now >= c.not:
 		return c, nil, c.over // a Clock then ends it
-	case differs && !again:
+	case differs && (!again || s.Try):
 		at = now
-	case d.Open && c.Units > 0 && !c.Contended:
+	case c.Units > 0 && d.Readers > 0 && d.Waiting == 0 && !c.Contended:
 		at = min(at, c.answered+hearsBy)
 	}
-	at = max(at, c.not)
-	if c.open || at > now {
+	if at = max(at, c.not); c.open || at > now {
 		if c.open {
 			at = never
 		}
-		return c, nil, min(at, c.wakes(now))
+		return c, nil, min(at, c.wakes(d, now))
 	}
 	if !again {
 		c.silent = 0
@@ -195,22 +184,43 @@ func (c UnitsConversation) Next(d UnitsDemand, n uint64, now Moment) (UnitsConve
 	if c.Units = min(c.Units, s.Keep); c.Units == 0 {
 		c = c.empty(c.floor)
 	}
-	c.place = c.place && (s.Want > c.Units || s.Again)
+	c.place = c.place && !s.Try && (s.Want > c.Units || s.Again)
 	c.left = c.left || s.Have > 0 || s.Want > 0
 	copy(c.sent[1:], c.sent[:])
-	c.sent[0] = sentAt{n, now}
+	c.sent[0].n, c.sent[0].at = n, now
 	s.N = n
 	c.last, c.said, c.open, c.due, c.retryBy = n, s, true, never, never
 	return c, &s, never
 }
 
-// wakes returns the next moment after now at which says may change by itself.
-func (c *UnitsConversation) wakes(now Moment) Moment {
+// looks notes since when units are not used.
+func (c UnitsConversation) looks(d *queue.Demand, now Moment) UnitsConversation {
+	switch used := d.Admissions != c.entries; {
+	case d.Waiting > 0 || d.Used >= c.Units:
+		c.lingers = 0
+	case c.lingers == 0 || used && d.Used == 0:
+		c.lingers = now + linger
+	}
+	if d.Admissions != c.entries || d.Readers == 0 {
+		c.looked, c.entries = now, d.Admissions
+	}
+	return c
+}
+
+// wakes returns the next moment after now at which says may change by itself. The last reader to leave an open gate
+// says nothing, so that is looked for: the less often, the longer nobody comes.
+func (c *UnitsConversation) wakes(d *queue.Demand, now Moment) Moment {
 	at := never
-	for _, m := range [...]Moment{c.began + c.Turn, c.lingers, c.over} {
+	for _, m := range [...]Moment{c.lingers, c.over} {
 		if m > now {
 			at = min(at, m)
 		}
+	}
+	if d.Told && d.TurnEnds > now {
+		at = min(at, d.TurnEnds)
+	}
+	if c.Units > 0 && d.Readers > 0 && d.Waiting == 0 && !d.Told {
+		at = min(at, now+min(max(linger, now-c.looked), hearsBy))
 	}
 	return at
 }
@@ -230,7 +240,7 @@ func (c UnitsConversation) Heard(h UnitsNews, now Moment) (UnitsConversation, Ev
 	case Retry:
 		return c.soon(now + h.After), None
 	case Ended:
-		if h.N == c.Grant.Unit {
+		if h.N == c.Grant.Unit || h.N == c.ended && c.not == never {
 			c.ended, c.not = h.N, now+h.Lease
 			c.over = max(c.over, c.not, now+c.Lease+c.Late)
 			c.place = false
@@ -265,7 +275,10 @@ func (c UnitsConversation) called(h UnitsNews, now Moment) (UnitsConversation, E
 		return c.soon(now), None
 	case h.N >= c.news:
 		h.Units = max(h.Units, c.Units)
-		c.place, c.due = false, never
+		c.place = false
+		if c.silent == 0 {
+			c.due = never
+		}
 		return c.has(h, now)
 	case c.place:
 		return c.soon(now), None
@@ -302,6 +315,7 @@ func (c UnitsConversation) answer(h UnitsNews, now Moment) (UnitsConversation, E
 		switch {
 		case c.usable:
 			e, floor = Vanished, c.last+1
+			c.ended, c.not = c.Grant.Unit, never // until the owners are notified
 		case c.said.Have > 0 && c.said.Keep == 0:
 			e = Missing
 		}
@@ -327,9 +341,6 @@ func (c UnitsConversation) has(h UnitsNews, now Moment) (UnitsConversation, Even
 		if c.Grant.Until(c.Margin) > g.Until(c.Margin) {
 			g.Sent, g.Lease = c.Grant.Sent, c.Grant.Lease
 		}
-	}
-	if h.Units > c.Units && (c.Units == 0 || !c.Contended) {
-		c.began = now
 	}
 	c.Units, c.Grant, c.left = h.Units, g, true
 	c.since, c.news = h.N, h.N

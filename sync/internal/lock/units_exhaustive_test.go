@@ -5,6 +5,8 @@ import (
 	"hash/maphash"
 	"testing"
 	"time"
+
+	"github.com/anteroom/anteroom/queue"
 )
 
 // TestUnitsEveryOrder plays, as TestEveryOrder does for a Mutex, every order of what two processes that share two units and
@@ -20,13 +22,13 @@ type unitsFlight struct {
 type unitsProcess struct {
 	c        UnitsConversation
 	n        uint64
-	used     int
-	need     int // of the first waiter
+	used     int64
+	need     int64 // of the first waiter
 	grant    uint64
 	until    Moment // those inside rely on the units until then
 	end      Moment // the confirmed lease is over
 	reacts   Moment // those that were notified of their loss work on until then
-	reacting int
+	reacting int64
 	renewals int
 }
 
@@ -117,7 +119,8 @@ func (a *unitsAll) hear(i int, h UnitsNews) {
 	case e == Granted:
 		p.grant, p.until, p.end, p.renewals = g.Unit, g.Until(p.c.Margin), g.Sent+g.Lease, 0
 	case e == Vanished:
-		p.used, p.grant = 0, 0
+		a.lose(i, 0)
+		return
 	case h.Word == Exited:
 		p.reacts = 0
 	case p.c.usable && a.now < p.until:
@@ -143,11 +146,17 @@ func (a *unitsAll) speak(i int) {
 		p.used, p.need = p.used+p.need, 0
 	}
 	for p.n < uint64(most-i) {
-		d := UnitsDemand{Used: p.used, AtOnce: true}
-		if p.need > 0 {
-			d.Want = p.used + p.need
+		d := queue.Demand{Used: p.used, Idle: true}
+		if p.c.usable {
+			d.Keep = p.c.Units
+			if p.c.Contended {
+				d.Keep = p.used
+			}
 		}
-		c, s, _ := p.c.Next(d, p.n+1, a.now)
+		if p.need > 0 {
+			d.Waiting, d.Want = 1, max(d.Keep, p.used+p.need)
+		}
+		c, s, _ := p.c.Next(&d, p.n+1, a.now)
 		if p.c = c; s == nil {
 			return
 		}
@@ -162,9 +171,9 @@ func (a *unitsAll) speak(i int) {
 }
 
 // relied counts the units that are relied on.
-func (a *unitsAll) relied() (n int) {
+func (a *unitsAll) relied() (n int64) {
 	for _, p := range a.p {
-		k := 0
+		k := int64(0)
 		if p.grant > 0 && p.c.usable && a.now < p.until {
 			k = p.c.Units
 		}
@@ -219,7 +228,7 @@ func (a unitsAll) next(yield func(unitsAll)) {
 			yield(b)
 		}
 		if p.need == 0 {
-			for need := 1 + i; need <= 2; need++ {
+			for need := int64(1 + i); need <= 2; need++ {
 				if p.used+need <= 2 {
 					change(func(p *unitsProcess) { p.need = need })
 				}

@@ -34,10 +34,10 @@ func playUnits(t *testing.T, kind string, seed int, stats map[string]int) Moment
 	w.deleted = deletes
 	terms := UnitsTerms{
 		Terms:    Terms{Lease: time.Second, Call: 200 * ms, Life: 1500 * ms, Margin: 50 * ms, Late: 2500 * ms},
-		Capacity: 7, Turn: ms,
+		Capacity: 7,
 	}
 	if rw {
-		terms.Capacity = AllUnits
+		terms.Capacity = every
 	}
 	byName := map[string]*unitsClient{}
 	w.redis = &modelUnits{UnitsTerms: terms, records: map[string]unitsRecord{}, places: map[string]unitsPlace{}}
@@ -49,15 +49,15 @@ func playUnits(t *testing.T, kind string, seed int, stats map[string]int) Moment
 			}
 		}
 	}
-	w.redis.granted = func(name string, units int) {
+	w.redis.granted = func(name string, units int64) {
 		for _, k := range w.clients {
-			if rw && k.name != name && units == AllUnits && k.c.usable && w.now < k.until {
+			if rw && k.name != name && units == every && k.c.usable && w.now < k.until {
 				k.spanned = w.now
 			}
 		}
 	}
 	for i := range 5 {
-		k := &unitsClient{w: w, name: fmt.Sprint("c", i), c: UnitsConversation{UnitsTerms: terms}, n: uint64(1000 * i), all: rw, inside: map[int]int{}}
+		k := &unitsClient{w: w, name: fmt.Sprint("c", i), c: UnitsConversation{UnitsTerms: terms}, n: uint64(1000 * i), rw: rw, inside: map[int]int64{}}
 		if kind == "capacities" && i == 0 {
 			k.c.Capacity = 4
 		}
@@ -66,14 +66,14 @@ func playUnits(t *testing.T, kind string, seed int, stats map[string]int) Moment
 		var arrive, trouble func()
 		arrive = func() {
 			if w.now < 33*time.Second && len(k.waiting) < 4 && (w.faults || w.rng.Intn(3) > 0) {
-				need := 1
+				need := int64(1)
 				switch {
 				case rw && (i == 4 || i < 2 && w.rng.Intn(10) == 0):
-					need = AllUnits
+					need = every
 				case !rw && i == 4:
-					need = 5 + w.rng.Intn(3)
+					need = 5 + w.rng.Int63n(3)
 				case !rw:
-					need = 1 + w.rng.Intn(4)
+					need = 1 + w.rng.Int63n(4)
 				}
 				hold := time.Duration(w.rng.Intn(30)) * ms
 				if w.rng.Intn(20) == 0 {

@@ -7,24 +7,29 @@ import (
 	"math/rand"
 	"slices"
 	"time"
+
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+	"github.com/anteroom/anteroom/queue"
 )
 
 // This file is the world in which TestUnits plays: a Redis that does what the script of a statement about units does, and
 // processes whose goroutines need units.
 
+const every = lettucecompat.AllUnits
+
 type unitsRecord struct {
 	n         uint64
-	units     int
+	units     int64
 	ends      Moment
 	contended bool
-	capacity  int
+	capacity  int64
 }
 
 type unitsPlace struct {
 	n        uint64
-	have     int // while its client waits
-	want     int
-	capacity int
+	have     int64 // while its client waits
+	want     int64
+	capacity int64
 	alive    Moment
 }
 
@@ -35,7 +40,7 @@ type modelUnits struct {
 	line    []string
 	told    bool // all holders know that the first place waits
 	publish func(client string, h UnitsNews)
-	granted func(client string, units int)
+	granted func(client string, units int64)
 }
 
 func (r *modelUnits) leave(client string) {
@@ -57,7 +62,7 @@ func (r *modelUnits) expire(now Moment) {
 }
 
 // fits reports whether a client may have want units in all.
-func (r *modelUnits) fits(client string, capacity, want int) bool {
+func (r *modelUnits) fits(client string, capacity, want int64) bool {
 	for c, q := range r.records {
 		if c != client {
 			capacity, want = min(capacity, q.capacity), want+q.units
@@ -79,7 +84,7 @@ func (r *modelUnits) give(client string, p unitsPlace, contended bool, now Momen
 }
 
 // state is the script.
-func (r *modelUnits) state(client string, s UnitsStatement, capacity int, now Moment) UnitsNews {
+func (r *modelUnits) state(client string, s UnitsStatement, capacity int64, now Moment) UnitsNews {
 	r.expire(now)
 	q, had := r.records[client]
 	p, waited := r.places[client]
@@ -183,7 +188,7 @@ func (w *unitsWorld) delay() time.Duration {
 }
 
 type unitsWaiter struct {
-	need int
+	need int64
 	came Moment
 	hold time.Duration
 }
@@ -194,41 +199,59 @@ type unitsClient struct {
 	name     string
 	c        UnitsConversation
 	n        uint64
-	all      bool // an RWMutex
+	rw       bool
 	waiting  []unitsWaiter
-	inside   map[int]int // units of each
+	inside   map[int]int64 // units of each
 	entries  int
 	until    Moment // those inside rely on the units until then
 	end      Moment // the confirmed lease in Redis is over
 	grant    uint64
+	turnEnds Moment
+	fresh    Moment // the last grant: it admits whom it was for
 	reacts   Moment // those that were notified of a loss work on until then
-	reacting int    // with so many units
+	reacting int64  // with so many units
 	spanned  Moment // another one had all since, though this one has its units: its next answer must say so
 	stopped  Moment
 	wake     int
 }
 
-func (k *unitsClient) used() (n int) {
+func (k *unitsClient) used() (n int64) {
 	for _, need := range k.inside {
 		n += need
 	}
-	if k.all && n > 0 && n < AllUnits {
+	if k.rw && n > 0 && n < every {
 		return 1
 	}
 	return n
 }
 
-func (k *unitsClient) demand() UnitsDemand {
-	d := UnitsDemand{Used: k.used()}
-	if len(k.waiting) > 0 {
-		d.Want = k.waiting[0].need
-		if !k.all {
-			d.Want += d.Used
-		}
+// demand is that of a queue.Gate.
+func (k *unitsClient) demand() *queue.Demand {
+	d := &queue.Demand{Used: k.used(), Waiting: len(k.waiting), Told: k.c.Contended, TurnEnds: k.turnEnds, Admissions: uint32(k.entries)}
+	if k.c.usable {
+		d.Units = k.c.Units
 	}
-	d.Open = d.Want == 0 && d.Used > 0 && d.Used < k.c.Capacity
+	d.Keep = d.Units
+	if k.rw && d.Used == 1 {
+		d.Readers = int64(len(k.inside))
+	}
+	if k.over() {
+		d.Keep = d.Used
+	}
+	d.Want = d.Keep
+	if len(k.waiting) > 0 {
+		want := k.waiting[0].need
+		if !k.rw {
+			want += d.Used
+		}
+		d.Want = max(d.Keep, want)
+		d.Again = k.over() && d.Want == d.Keep && d.Used < every
+	}
 	return d
 }
+
+// over reports whether the turn is.
+func (k *unitsClient) over() bool { return k.c.Contended && k.w.now >= k.turnEnds }
 
 func (k *unitsClient) run(do func()) {
 	if d := k.stopped - k.w.now; d > 0 {
@@ -246,7 +269,7 @@ func (k *unitsClient) hear(h UnitsNews) {
 			k.step()
 			return
 		}
-		sent, had := k.c.said, k.c.Units
+		sent, had, contended := k.c.said, k.c.Units, k.c.Contended
 		var at Moment
 		for _, s := range k.c.sent {
 			if s.n == h.N {
@@ -256,6 +279,10 @@ func (k *unitsClient) hear(h UnitsNews) {
 		var e Event
 		k.c, e = k.c.Heard(h, w.now)
 		g := k.c.Grant
+		if k.c.Units > had && (had == 0 || !contended) {
+			k.turnEnds = w.now + ms
+			k.fresh = w.now
+		}
 		switch {
 		case e == Granted:
 			k.grant, k.until, k.end = g.Unit, g.Until(k.c.Margin), g.Sent+g.Lease
@@ -288,7 +315,7 @@ func (k *unitsClient) hear(h UnitsNews) {
 func (k *unitsClient) lose(left time.Duration) {
 	w := k.w
 	w.stats["loss"]++
-	k.reacting, k.inside = k.used(), map[int]int{}
+	k.reacting, k.inside = k.used(), map[int]int64{}
 	k.c, _ = k.c.Heard(UnitsNews{Word: Ended, N: k.grant, Lease: left}, w.now)
 	grant := k.grant
 	k.grant = 0
@@ -333,10 +360,10 @@ func (k *unitsClient) admit() {
 	for len(k.waiting) > 0 && k.c.usable && w.now < k.until {
 		first, used := k.waiting[0], k.used()
 		fits := used+first.need <= k.c.Units
-		if k.all {
-			fits = k.c.Units >= first.need && used < AllUnits && (first.need == 1 || used == 0)
+		if k.rw {
+			fits = k.c.Units >= first.need && used < every && (first.need == 1 || used == 0)
 		}
-		if !fits || k.c.TurnOver(w.now) && k.c.began != w.now {
+		if !fits || k.over() && k.fresh != w.now {
 			return
 		}
 		k.waiting = k.waiting[1:]
@@ -388,9 +415,9 @@ func (k *unitsClient) step() {
 
 // check searches for units that two clients rely on.
 func (w *unitsWorld) check() {
-	sum, least, who := 0, AllUnits, ""
+	sum, least, who := int64(0), int64(every), ""
 	for _, k := range w.clients {
-		n := 0
+		n := int64(0)
 		if k.c.usable && w.now < k.until {
 			n = k.c.Units
 		}
