@@ -125,7 +125,7 @@ func (m *Manager) hasClosed(ctx context.Context) bool {
 func (m *Manager) awaitUsers(ctx context.Context) {
 	notice := time.AfterFunc(closeNotice, m.sayClosing)
 	defer notice.Stop()
-	lost, unsettled := m.locks.Settle(ctx)
+	lost, shared, unsettled := m.locks.Settle(ctx)
 	var left []string
 	if unsettled > 0 {
 		left = append(left, report.Plural(unsettled, "command")+" not confirmed")
@@ -134,9 +134,12 @@ func (m *Manager) awaitUsers(ctx context.Context) {
 		left = append(left, quoteKey(g.Key().Name())+" is still held")
 		m.outlived(g)
 	}
+	for _, g := range shared {
+		left = append(left, quoteKey(g.Key().Name())+" is still held")
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.lost, m.left = len(lost), left
+	m.lost, m.left = len(lost)+len(shared), left
 }
 
 // tearDown ends the services. It lasts at most some time limits of a command (an

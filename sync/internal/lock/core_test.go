@@ -57,9 +57,10 @@ func (f notify) Lost(_ *Owner, l *Loss) { f(l) }
 // party is one client with a connection pool of its own, as a process has.
 type party struct {
 	*Locks
-	set *Settings
-	rep *reporter
-	up  chan struct{} // closed once it listens
+	set  *Settings
+	rep  *reporter
+	up   chan struct{} // closed once it listens
+	deaf atomic.Bool   // messages are lost
 }
 
 func newParty(t testing.TB, rdb *redis.Client, change func(*Settings)) *party {
@@ -77,7 +78,11 @@ func newParty(t testing.TB, rdb *redis.Client, change func(*Settings)) *party {
 	id := lettucecompat.NewClientID("party")
 	wire, err := lettucecompat.New(rdb, lettucecompat.Options{
 		ClientID: id, CommandTimeout: set.Timeout,
-		OnMessage: func(m lettucecompat.Message) { p.Heard(m) },
+		OnMessage: func(m lettucecompat.Message) {
+			if !p.deaf.Load() {
+				p.Heard(m)
+			}
+		},
 		OnSubscription: func(up bool, _ error) {
 			if up {
 				p.Resubscribed()
@@ -106,9 +111,9 @@ func newParty(t testing.TB, rdb *redis.Client, change func(*Settings)) *party {
 // close is what a Manager does at its end.
 func (p *party) close(ctx context.Context) (left int) {
 	p.BeginClose()
-	lost, _ := p.Settle(ctx)
+	lost, shared, _ := p.Settle(ctx)
 	p.Stop()
-	return len(lost)
+	return len(lost) + len(shared)
 }
 
 func (p *party) acquire(ctx context.Context, key string, kind queue.Kind) (*Owner, error) {

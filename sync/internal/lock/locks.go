@@ -16,6 +16,7 @@ type Config struct {
 	Wire     *lettucecompat.Client // its messages go to Locks.Heard, and its re-subscriptions to Locks.Resubscribed
 	ClientID string                // the wire's
 	Reporter Reporter
+	Shared   SharedReporter // nil: nobody wants to know
 	// Timeout is the time limit of a command about a lock with this lease.
 	Timeout func(lease time.Duration) time.Duration
 	// Renewal is for the renewals, whose leases belong to *Held. New sets Sender and OnLost.
@@ -59,6 +60,7 @@ type Locks struct {
 	mu      sync.Mutex
 	keys    map[string]*Key
 	grants  map[uint64]*Held // neither released nor lost; by the number of their record
+	shared  map[string]*SharedKey
 	lost    map[uint64]*Held // lost, and their owner, who cannot be notified, has not exited
 	came    []uint64         // since Changes was called
 	went    []uint64         // of those that Changes has named
@@ -68,14 +70,19 @@ type Locks struct {
 // New returns the Locks of a client, and starts its renewals.
 func New(cfg Config) *Locks {
 	l := &Locks{
-		cfg: cfg, wire: cfg.Wire, keys: map[string]*Key{}, grants: map[uint64]*Held{}, lost: map[uint64]*Held{},
+		cfg: cfg, wire: cfg.Wire, keys: map[string]*Key{}, shared: map[string]*SharedKey{}, grants: map[uint64]*Held{}, lost: map[uint64]*Held{},
 		changed: make(chan struct{}), waiters: sync.Pool{New: func() any { return new(queue.Waiter) }},
 	}
 	l.number.Store(max(uint64(time.Now().UnixMicro()), lettucecompat.FirstNumber))
 	cfg.Renewal.Sender = sender{l}
 	cfg.Renewal.OnLost = func(lease *renewal.Lease) {
-		if g, is := lease.Owner().(*Held); is {
+		switch g := lease.Owner().(type) {
+		case *Held:
 			g.report(g.Loss())
+		case *SharedHeld:
+			if r := l.cfg.Shared; r != nil {
+				r.LostShared(g, g.Loss())
+			}
 		}
 	}
 	l.leases = renewal.New(cfg.Renewal)
@@ -115,13 +122,16 @@ func (l *Locks) Key(name string, s *Settings) *Key {
 }
 
 // Use takes a reference, unless the key is over.
-func (k *Key) Use() bool {
+func (k *Key) Use() bool { return use(&k.refs) }
+
+// use takes a reference, unless there is none any more.
+func use(refs *atomic.Int64) bool {
 	for {
-		n := k.refs.Load()
+		n := refs.Load()
 		if n == 0 {
 			return false
 		}
-		if k.refs.CompareAndSwap(n, n+1) {
+		if refs.CompareAndSwap(n, n+1) {
 			return true
 		}
 	}
@@ -196,7 +206,8 @@ func (l *Locks) changedLocked() {
 func (l *Locks) Heard(m lettucecompat.Message) {
 	k := l.Find(m.Key)
 	if k == nil {
-		return // what an unused key has left in Redis ends by itself
+		l.heardShared(m)
+		return
 	}
 	defer k.Done()
 	switch m.Kind {
@@ -225,6 +236,32 @@ func (l *Locks) Heard(m lettucecompat.Message) {
 	}
 }
 
+// heardShared takes in a message about a shared key.
+func (l *Locks) heardShared(m lettucecompat.Message) {
+	k := l.FindShared(m.Key)
+	if k == nil {
+		return // what an unused key has left in Redis ends by itself
+	}
+	defer k.Done()
+	switch m.Kind {
+	case lettucecompat.MessageContended:
+		k.contended(m.N)
+	case lettucecompat.MessageForced:
+		if g := k.cur.Load(); g != nil {
+			g.lease.Hurry() // anybody can say so
+		}
+	case lettucecompat.MessageRetry:
+		k.hear(UnitsNews{Word: Retry, After: m.After})
+	case lettucecompat.MessageCalled:
+		h := UnitsNews{Word: Called, N: m.N, Units: m.Units, Lease: k.talk.Call, Token: m.Token, Contended: m.Contended}
+		if k.set.Fencing && m.Token == 0 { // the client that has called may not have Fencing
+			h = UnitsNews{Word: Retry} // a confirmation makes the token
+		}
+		k.hear(h)
+	}
+	k.kick()
+}
+
 // Forced notes that the grant of that number was deleted by this process.
 func (l *Locks) Forced(n uint64) {
 	if g := l.Held(n); g != nil {
@@ -240,6 +277,10 @@ func (l *Locks) Resubscribed() {
 		k.hear(News{Word: Retry})
 		k.kick()
 	}
+	for _, k := range l.AllShared() {
+		k.hear(UnitsNews{Word: Retry})
+		k.kick()
+	}
 }
 
 // sender is the renewal.Sender.
@@ -252,11 +293,20 @@ func (s sender) RenewBatch(ctx context.Context, _ string, items []renewal.Item, 
 	end := at.Add(l.cfg.Timeout(items[0].Lease)) // of all: their shard has the time limit in its name
 	results := make([]renewal.Result, len(items))
 	shards := map[string][]int{}
+	var all sync.WaitGroup
 	for i, it := range items {
+		if it.Field == "" { // units: those that are stated together share a round trip
+			if k := l.FindShared(it.Key); k != nil {
+				all.Go(func() {
+					defer k.Done()
+					results[i] = k.cur.Load().renew(ctx)
+				})
+			}
+			continue
+		}
 		shard := l.wire.Shard(it.Key)
 		shards[shard] = append(shards[shard], i)
 	}
-	var all sync.WaitGroup
 	for _, some := range shards {
 		all.Go(func() {
 			left := time.Until(end)

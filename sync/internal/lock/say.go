@@ -134,22 +134,25 @@ func (k *Key) news(s *Statement, a *lettucecompat.Answer) News {
 	return h
 }
 
-// rhythm returns after how long a place is confirmed next. Those in front may be dead, and only a confirmation shows
-// how far the place has come: the nearer to the front, the sooner. The first two retry when the holder's lease ends.
+// rhythm returns after how long a place is confirmed next.
 func (k *Key) rhythm(a *lettucecompat.Answer) time.Duration {
-	life := k.times.Life
-	wait := min(min(life/nearLife, nearInterval)*time.Duration(max(a.Ahead, 1)), life/2)
-	if !k.l.wire.Listening() {
-		wait = min(wait, unsubscribedPoll*time.Duration(1+k.l.unsettled.Load()/64))
-	}
-	if a.Ahead > nearFront {
-		return wait
-	}
-	if k.set.StringHolders {
+	wait := k.l.rhythm(k.times.Life, a.Ahead, a.TTL)
+	if k.set.StringHolders && a.Ahead <= nearFront {
 		wait = min(wait, stringPoll)
 	}
-	if a.TTL >= 0 { // Redis rounds, and not all processes are to ask at one moment
-		wait = min(wait, a.TTL+time.Millisecond+rand.N(2*time.Millisecond))
+	return wait
+}
+
+// rhythm returns after how long a place with this life is confirmed next. Those in front may be dead, and only a confirmation
+// shows how far the place has come: the nearer to the front, the sooner. The first two retry when a holder's lease ends,
+// after next; negative: it does not.
+func (l *Locks) rhythm(life time.Duration, ahead int, next time.Duration) time.Duration {
+	wait := min(min(life/nearLife, nearInterval)*time.Duration(max(ahead, 1)), life/2)
+	if !l.wire.Listening() {
+		wait = min(wait, unsubscribedPoll*time.Duration(1+l.unsettled.Load()/64))
+	}
+	if ahead <= nearFront && next >= 0 { // Redis rounds, and not all processes are to ask at one moment
+		wait = min(wait, next+time.Millisecond+rand.N(2*time.Millisecond))
 	}
 	return wait
 }

@@ -54,7 +54,7 @@ type UnitsNews struct {
 	Word      Word
 	N         uint64
 	Units     int64         // Has, Waits, Called: what the client has
-	Lease     time.Duration // Has, Called: what is left of their lease. Ended: what may be
+	Lease     time.Duration // Has, Waits, Called: what is left of their lease. Ended: what may be
 	After     time.Duration // Waits, Retry, Silence, Failed: as Lease of News
 	Token     int64         // Has, Called; 0: as known
 	Contended bool          // Has, Waits, Called: another client waits
@@ -104,9 +104,6 @@ type UnitsConversation struct {
 
 // Settled reports whether nothing of the client can be left in Redis but what lands late, on which nobody relies.
 func (c *UnitsConversation) Settled() bool { return c.Units == 0 && !c.place && !c.left }
-
-// Usable reports whether anybody may come in by Units.
-func (c *UnitsConversation) Usable() bool { return c.usable }
 
 // says returns what is true and demanded now, and whether Redis does not know that.
 func (c *UnitsConversation) says(d *queue.Demand, now Moment) (s UnitsStatement, differs bool) {
@@ -304,10 +301,6 @@ func (c UnitsConversation) answer(h UnitsNews, now Moment) (UnitsConversation, E
 	c.place = h.Word == Waits
 	if h.Word == Waits {
 		c.due = min(c.due, now+h.After)
-		h.Lease = 0
-		if c.said.Have > 0 {
-			h.Lease = c.Lease
-		}
 	}
 	switch {
 	case h.Word == Lost || h.Units < c.Units: // a failover, or somebody has deleted it
@@ -331,10 +324,8 @@ func (c UnitsConversation) answer(h UnitsNews, now Moment) (UnitsConversation, E
 // has: Redis has h.Units for the client, for h.Lease from some moment after h.N was sent.
 func (c UnitsConversation) has(h UnitsNews, now Moment) (UnitsConversation, Event) {
 	g := Grant{Unit: h.N, Token: h.Token}
-	for _, s := range c.sent {
-		if s.n == h.N {
-			g.Sent, g.Lease = s.at, h.Lease
-		}
+	if at, known := c.sentAt(h.N); known {
+		g.Sent, g.Lease = at, h.Lease
 	}
 	if c.Units > 0 {
 		g.Unit, g.Token = c.Grant.Unit, cmp.Or(g.Token, c.Grant.Token)
@@ -353,6 +344,16 @@ func (c UnitsConversation) has(h UnitsNews, now Moment) (UnitsConversation, Even
 	return c, None
 }
 
+// sentAt returns the moment before n was sent, where that is remembered.
+func (c *UnitsConversation) sentAt(n uint64) (at Moment, known bool) {
+	for _, s := range c.sent {
+		if s.n == n {
+			return s.at, true
+		}
+	}
+	return 0, false
+}
+
 // Told notes that another client waits, as a message about the record of that number says. It may come before the answer
 // that gives the units.
 func (c UnitsConversation) Told(n uint64) UnitsConversation {
@@ -360,12 +361,6 @@ func (c UnitsConversation) Told(n uint64) UnitsConversation {
 		c.told = max(c.told, n)
 		c.Contended = c.Contended || c.Units > 0 && n >= c.since
 	}
-	return c
-}
-
-// Lasts notes that Redis may keep the units until then.
-func (c UnitsConversation) Lasts(until Moment) UnitsConversation {
-	c.over = max(c.over, until+c.Late)
 	return c
 }
 

@@ -103,7 +103,7 @@ func (a *unitsAll) script(i int, s UnitsStatement) UnitsNews {
 	h := UnitsNews{Word: Has, N: s.N, Units: q.units, Lease: q.ends - a.now, Contended: q.contended}
 	switch {
 	case a.place[i].n > 0:
-		h.Word, h.Lease, h.After = Waits, 0, tick
+		h.Word, h.After = Waits, tick
 	case q.units == 0:
 		h = UnitsNews{Word: HasNot, N: s.N}
 	}

@@ -148,7 +148,7 @@ func (r *modelUnits) state(client string, s UnitsStatement, capacity int64, now 
 		for _, o := range r.records {
 			next = min(next, o.ends-now+ms)
 		}
-		h.Word, h.Lease, h.After = Waits, 0, 300*ms
+		h.Word, h.After = Waits, 300*ms
 		if ahead < 2 {
 			h.After = min(100*ms, next)
 		}

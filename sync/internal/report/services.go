@@ -48,12 +48,22 @@ func (p *Reports) Costs(replicas bool) {
 // renewed is called where no renewal waits for it, as RenewalFailed is: an
 // Observer may be slow there, and no lease is renewed, and no owner notified, later for that.
 func (p *Reports) renewed(l *renewal.Lease, left time.Duration) {
-	p.to.Renewed(l.Owner().(*lock.Held).Key().Settings().Class, observe.OutcomeRenewed, left)
+	p.to.Renewed(classOf(l), observe.OutcomeRenewed, left)
+}
+
+func classOf(l *renewal.Lease) string {
+	if g, is := l.Owner().(*lock.SharedHeld); is {
+		return g.Key().Settings().Class
+	}
+	return l.Owner().(*lock.Held).Key().Settings().Class
 }
 
 func (p *Reports) RenewalFailed(l *renewal.Lease, failures int, err error) {
-	g := l.Owner().(*lock.Held)
-	p.to.Renewed(g.Key().Settings().Class, observe.OutcomeFailed, 0)
+	p.to.Renewed(classOf(l), observe.OutcomeFailed, 0)
+	g, is := l.Owner().(*lock.Held)
+	if !is {
+		return
+	}
 	outage := isOutage(err)
 	if outage && failures >= 2 && !p.cfg.Closing() {
 		p.troubles.observed("", "", shown(p.wire.Shard(g.Key().Name())), err, false)
