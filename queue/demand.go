@@ -82,6 +82,14 @@ func (g *Gate) usedLocked() int64 {
 	return 0
 }
 
+// withLocked is how many units the process needs with w inside: one is enough for all readers.
+func (g *Gate) withLocked(w *Waiter) int64 {
+	if g.all == 0 {
+		return g.held + g.loose + w.Need
+	}
+	return w.Need
+}
+
 // admissionsLocked is the number of admissions in this turn, modulo 2^31.
 func (g *Gate) admissionsLocked() uint32 {
 	return (uint32(g.word.Load()>>33) - g.base) & (1<<31 - 1)
@@ -115,9 +123,11 @@ func (g *Gate) Granted(units int64, told bool, deadline time.Duration) Order {
 		g.turnEnds, g.base = g.now()+g.handOff, uint32(g.word.Load()>>33)
 	}
 	g.units, g.deadline, g.told, g.over = units, deadline, false, false
-	g.aimLocked()
-	order := g.settleLocked(false)
-	return max(order, g.renewedLocked(told))
+	if head := g.waiters.head; head != nil {
+		g.oweLocked(head)
+	}
+	g.passLocked(false) // before the turn may be over
+	return g.renewedLocked(told)
 }
 
 // Renewed reports an answer that gives nothing new: the units count until the deadline. told: another process waits.
@@ -156,8 +166,7 @@ func (g *Gate) Shrink(keep int64) bool {
 			g.told, g.over = false, false
 		}
 	}
-	g.passLocked(false)
-	g.stated = g.needLocked() // the caller states it
+	g.settleLocked(false) // the caller states what is needed now
 	return ok
 }
 

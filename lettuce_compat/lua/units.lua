@@ -11,15 +11,25 @@
 -- refused; {'void'} | {'lost'} | {'gone'}; {'has' | 'waits' | 'refused', token or '0', units, ms that are left to them, ms
 -- until the next lease may end (0: nobody holds), least capacity, 1 another client waits | 0, places ahead, 0|-2}.
 local MOST_NOTIFIED = 256 -- holders in a script
-local KINDS = {rw = 'an RWMutex', sem = 'a Semaphore'}
 local key, line, fence, client, number, since, K = KEYS[1], KEYS[2], KEYS[3], ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[5])
-local have, keep, want, how = string.match(ARGV[4], '^(%w+) (%d+) (%d+)([ta]?)$')
-local lease, life, flags, word = string.match(ARGV[6], '^(%d+) (%d+) (%S+) (%S+)$')
+local time, h = redis.call('time'), {held = 0, next = 0, till = 0} -- the header
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local kind, cap = string.match(ARGV[7], '^(%a+) (%d+)$')
-local units, try = tonumber(have) or 0, how == 't' -- units: that it knows of
-keep, want, cap = tonumber(keep), tonumber(want), tonumber(cap)
+
+-- Most often nobody else is there.
+local alone = not fence and string.match(ARGV[4], '^0 0 ([1-9]%d*)t?$')
+if alone and redis.call('exists', key, line) == 0 then
+  local held, ends = ' ' .. alone .. ' ', string.format('%d', now + K)
+  local text = err(redis.pcall('hset', key, ':', ARGV[7] .. held .. ends .. ' ' .. ends, client, ARGV[2] .. held .. ends .. ' 0 ' .. cap))
+    or err(redis.pcall('pexpire', key, ARGV[5]))
+  if text then redis.pcall('hdel', key, ':', client) end -- it would stay for ever
+  return text and redis.error_reply(text) or 1
+end
 
 -- 0. What there is.
+local have, keep, want, how = string.match(ARGV[4], '^(%w+) (%d+) (%d+)([ta]?)$')
+local units, try = tonumber(have) or 0, how == 't' -- units: that it knows of
+keep, want, cap = tonumber(keep), tonumber(want), tonumber(cap)
 local found = redis.pcall('hmget', key, ':', client)
 local there = not err(found) and found[1]
 local lined = redis.call('exists', key, line) > (there and 1 or 0)
@@ -27,21 +37,27 @@ if not there and lined and redis.call('exists', key) == 1 or err(found) then
   local is, text = lock_of(key)
   return redis.error_reply(not is and text or err(found) or 'WRONGTYPE the key holds a Mutex')
 end
-local time, h = redis.call('time'), {held = 0, next = 0, till = 0, cap = cap}
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+h.cap = cap
 if there then
   local is, a, b, c, d = string.match(there, '^(%a+) (%d+) (%d+) (%d+) (%d+)$')
-  if is ~= kind then return redis.error_reply('WRONGTYPE the key holds ' .. (KINDS[is] or 'a lock of another kind')) end
+  if is ~= kind then return redis.error_reply('WRONGTYPE the key holds ' .. (({rw = 'an RWMutex', sem = 'a Semaphore'})[is] or 'a lock of another kind')) end
   h.cap, h.held, h.next, h.till = tonumber(a), tonumber(b), tonumber(c), tonumber(d)
 end
+if found[2] and not lined and not fence and units == h.held and keep + want == 0 then
+  local n, had, ends = string.match(found[2], '^(%d+) (%d+) (%d+) ')
+  if tonumber(had) == units and tonumber(n) >= since and tonumber(n) < number and tonumber(ends) > now then
+    local text = err(redis.pcall('pexpire', key, '0')) -- deletes it, by a right that is needed anyway
+    return text and redis.error_reply(text) or 0
+  end
+end
+local lease, life, flags, word = string.match(ARGV[6], '^(%d+) (%d+) (%S+) (%S+)$')
 local l = lined and line ~= key and line_of(line, client, string.find(flags, 'm', 1, true))
 
 -- record_of is what the hash has of a client. Units whose lease is over are none.
 local function record_of(text)
   local a, b, c, d, e = string.match(text or '', '^(%d+) (%d+) (%d+) (%d) (%d+)$')
   if not a then return {n = 0, units = 0, ends = 0, contended = '0', cap = cap} end
-  c = tonumber(c)
-  return {n = tonumber(a), units = c > now and tonumber(b) or 0, ends = c, contended = d, cap = tonumber(e)}
+  return {n = tonumber(a), units = tonumber(c) > now and tonumber(b) or 0, ends = tonumber(c), contended = d, cap = tonumber(e)}
 end
 local function text_of(q) return string.format('%d %d %d %s %d', q.n, q.units, q.ends, q.contended, q.cap) end
 local function header() return string.format('%s %d %d %d %d', kind, h.cap, h.held, h.next, h.till) end
@@ -71,25 +87,27 @@ end
 -- put writes what a client has, with the header. The key lives until the last lease is over; its time to live moves at most
 -- once a second. Returns an error text or nil.
 local function put(c, q)
-  local text
-  local moves = q.ends > h.till
-  if moves then h.till = q.ends + 1000 end
-  if moves and there then text = err(redis.pcall('pexpire', key, h.till - now)) end
-  text = text or err(redis.pcall('hset', key, ':', header(), c, text_of(q)))
+  local till = q.ends > h.till and q.ends + 1000
+  local text = till and there and err(redis.pcall('pexpire', key, till - now))
+  if text then return text end
+  h.till = till or h.till
+  text = err(redis.pcall('hset', key, ':', header(), c, text_of(q)))
   if text or there then return text end
   text = err(redis.pcall('pexpire', key, h.till - now))
-  if text then redis.pcall('hdel', key, ':', c) end -- it would stay for ever
+  if text then redis.pcall('hdel', key, ':', c) end
   there = not text
   return text
 end
 
--- token_of makes the token of a grant, '0' without a record. A writer's is as that of a Mutex. A reader's lies halfway between
--- the last grant to a writer and now: above all that this one has handed out, and below what the next one gets.
+-- token_of makes the token of a grant, '0' without a record. A writer's is as that of a Mutex. Readers have that of the record, which
+-- the first of them raises halfway to now: above all that the last writer may have handed out, and below what the next one gets.
 local function token_of(q)
   if not fence then return '0' end
   local last = q.units < q.cap and tonumber(ask('get', fence) or '')
   if not last then return new_token(fence, ARGV[8]) end
-  return string.format('%.0f', last + math.max(math.floor((time[1] * 1000000 + time[2] - last) / 2), 0))
+  local since_then = math.max(time[1] * 1000000 + time[2] - last, 0)
+  if h.held == 0 then last_token(fence, string.format('%.0f', last + math.floor(since_then / 2)), ARGV[8]) end
+  return ask('get', fence)
 end
 
 -- 1, 2. What the client has.
@@ -106,17 +124,13 @@ if text then return redis.error_reply(text) end
 
 -- 3. What it does not keep is free from here on. What it knows of, and keeps, has the lease.
 if kept < had and fence and ARGV[9] then last_token(fence, ARGV[9], ARGV[8]) end
-h.held = h.held - had
-r.n, r.units, r.cap = number, kept, cap
+h.held, r.n, r.units, r.cap = h.held - had, number, kept, cap
 r.ends = kept == 0 and 0 or units > 0 and math.max(r.ends, now + lease) or r.ends
 if kept > 0 then count(r) end
 
 -- 4. Its place.
-local stands, near = want > kept or how == 'a', false -- near: the place that leaves was one of the first two
-if l and l.own and (try or not stands) then
-  near = l.ahead(l.own.seq) < 2
-  l.strike(l.own)
-end
+local stands = want > kept or how == 'a'
+if l and l.own and (try or not stands) then l.strike(l.own) end
 local p = stands and (l and l.own or {client = client})
 if p then
   p.n, p.lease, p.alive, p.word = ARGV[2], ARGV[5], now + life, word
@@ -137,24 +151,17 @@ local function fits(q)
   return others + q.want <= (others > 0 and math.min(h.cap, q.cap) or q.cap)
 end
 
--- give gives a place what it wants. The client's own record is written at the end.
+-- give gives a place what it wants. The client's own record is written at the end. If that of another cannot be, its units
+-- count until a scan.
 local function give(q, contended)
-  local was = q.record
+  local was, made = q.record, nil
   local to = {n = q.n, units = math.max(q.want, was.units), ends = math.max(was.ends, now + q.lease), contended = contended, cap = q.cap}
-  local made, its = nil, {held = h.held, cap = h.cap, next = h.next, till = h.till}
   made, text = token_of(to)
   if not made then return nil end
   h.held = h.held - was.units
   count(to)
-  if q.client == client then
-    r, token = to, made
-  else
-    text = put(q.client, to)
-    if text then
-      h = its
-      return nil
-    end
-  end
+  if q.client == client then r, token = to, made else text = put(q.client, to) end
+  if text then return nil end
   if l and contended == '0' then l.contended = '0' end
   return string.format('%d %s', to.units, made)
 end
@@ -191,7 +198,6 @@ if blocked and l.contended ~= '1' then
     end
   end
 end
-if near and blocked and blocked ~= p then l.hint_retry(2, 0) end
 if stays then
   ahead, text = l.keep_place(p, '')
   if not ahead and kept == had then return redis.error_reply(text) end
@@ -201,7 +207,7 @@ end
 
 -- 6. What has changed, and the answer.
 if h.held == 0 then
-  text = there and err(redis.pcall('pexpire', key, '0')) -- deletes it, by a right that is needed anyway
+  text = there and err(redis.pcall('pexpire', key, '0'))
 elseif r.units > 0 then
   text = put(client, r)
 else

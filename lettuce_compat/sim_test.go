@@ -1,0 +1,708 @@
+package lettucecompat_test
+
+import (
+	"container/heap"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+)
+
+// The times of a simulation, in ms of its clock. bound* is how long the first waiter of a process may wait.
+const (
+	simCall, simLease, simLife = 200, 1000, 1500
+	simMargin                  = 20
+	simTimeout                 = 60
+	boundFaults, boundCalm     = 60 * simLease, 3 * simLease
+)
+
+// unitsSim plays clients against the script on a real server, by a clock of its own: they crash and stop, and commands, answers
+// and messages are lost or late. It checks exclusion and tokens of what the clients believe, what is in the hash, and waits.
+type unitsSim struct {
+	mode
+	rdb     *redis.Client
+	sha     string
+	key     string
+	rng     *rand.Rand
+	wrong   string // what the clients do wrong
+	now     int64
+	events  events
+	clients map[string]*simClient
+	all     []*simClient
+	mute    string // the channels without a subscriber
+	evals   int
+	found   string // the first violation
+	writers []writer
+	seen    int64 // the greatest token that the resource has seen
+}
+
+// mode is what kind of lock, and what happens to it.
+type mode struct {
+	semaphore, calm, faults, deletes bool
+}
+
+func (m mode) String() string {
+	s := "rw"
+	if m.semaphore {
+		s = "sem"
+	}
+	for name, on := range map[string]bool{"/calm": m.calm, "/deletes": m.deletes, "/no faults": !m.faults} {
+		if on {
+			s += name
+		}
+	}
+	return s
+}
+
+// writer is a grant of all units.
+type writer struct {
+	token int64
+	id    string
+}
+
+type event struct {
+	at  int64
+	seq int
+	do  func()
+}
+
+type events []event
+
+func (e events) Len() int { return len(e) }
+func (e events) Less(i, j int) bool {
+	return e[i].at < e[j].at || e[i].at == e[j].at && e[i].seq < e[j].seq
+}
+func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
+func (e *events) Push(x any)   { *e = append(*e, x.(event)) }
+func (e *events) Pop() any {
+	last := (*e)[len(*e)-1]
+	*e = (*e)[:len(*e)-1]
+	return last
+}
+
+// after does something in so many ms.
+func (s *unitsSim) after(ms int64, do func()) {
+	heap.Push(&s.events, event{s.now + ms, s.evals<<20 + len(s.events), do})
+}
+
+func (s *unitsSim) between(a, b int64) int64   { return a + s.rng.Int64N(b-a) }
+func (s *unitsSim) chance(p float64) bool      { return s.rng.Float64() < p }
+func (s *unitsSim) disturbed(p float64) bool   { return s.faults && s.chance(p) }
+func (s *unitsSim) delay(some ...int64) int64  { return some[s.rng.IntN(len(some))] }
+func (s *unitsSim) violated(f string, a ...any) {
+	if s.found == "" {
+		s.found = fmt.Sprintf("at %d, after %d statements: ", s.now, s.evals) + fmt.Sprintf(f, a...)
+	}
+}
+
+// load makes a server know the script with its replacements.
+func loadSim(t testing.TB, rdb *redis.Client, replacements ...string) string {
+	t.Helper()
+	sha, err := rdb.ScriptLoad(ctx, simScript(t, replacements...)).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sha
+}
+
+// simulate plays so many statements, or until something is violated. It returns what.
+func simulate(rdb *redis.Client, sha string, m mode, seed uint64, wrong string, statements int) string {
+	rdb.FlushDB(ctx)
+	s := &unitsSim{
+		mode: m, rdb: rdb, sha: sha, key: "k", wrong: wrong, now: 1_000_000,
+		rng: rand.New(rand.NewPCG(seed, 2)), clients: map[string]*simClient{},
+	}
+	one := func(need, hold, more, gap, most int64) func() (int64, int64, int64) {
+		return func() (int64, int64, int64) { return need, s.between(hold, more), s.between(gap, most) }
+	}
+	some := func() (int64, int64, int64) {
+		need := int64(1)
+		if s.chance(.1) {
+			need = all
+		}
+		return need, s.between(1, 15), s.between(1, 40)
+	}
+	mixes := []func() (need, hold, gap int64){some, some, one(1, 5, 30, 2, 12), one(1, 5, 30, 2, 12), one(all, 1, 8, 40, 160)}
+	if m.semaphore {
+		small := one(1, 5, 20, 8, 25)
+		mixes = []func() (need, hold, gap int64){
+			func() (int64, int64, int64) { return s.between(1, 4), s.between(1, 15), s.between(15, 90) }, small, small, small,
+			func() (int64, int64, int64) {
+				need := int64(5)
+				if s.chance(.3) {
+					need = 7
+				}
+				return need, s.between(1, 8), s.between(150, 400)
+			},
+		}
+	}
+	for i, mix := range mixes {
+		c := &simClient{unitsSim: s, base: i, mix: mix}
+		s.all = append(s.all, c)
+		c.born()
+	}
+	if s.faults {
+		s.after(100, s.disturb)
+	}
+	bound := int64(boundCalm)
+	if s.faults {
+		bound = boundFaults
+	}
+	for s.found == "" && s.evals < statements {
+		e := heap.Pop(&s.events).(event)
+		s.now = max(s.now, e.at)
+		e.do()
+		for _, c := range s.all {
+			if len(c.queue) > 0 && c.paused <= s.now && s.now-c.queue[0].since > bound {
+				s.violated("%s has waited for %d since %d", c.id, c.queue[0].need, c.queue[0].since)
+			}
+		}
+	}
+	return s.found
+}
+
+// disturb does something to the clients or the key.
+func (s *unitsSim) disturb() {
+	c, p := s.all[s.rng.IntN(len(s.all))], s.rng.Float64()
+	channel := "anteroom:client:" + c.id + " "
+	switch {
+	case s.deletes && p < .5:
+		s.rdb.Del(ctx, s.key)
+	case p < .35:
+		c.paused = s.now + s.between(5, 2*simLease)
+		c.wakeAt(c.paused)
+	case p < .6: // it crashes
+		delete(s.clients, c.id)
+		c.born()
+	case p < .8:
+		s.mute += channel
+	default:
+		s.mute = ""
+	}
+	most := int64(1500)
+	if s.calm {
+		most = 15000
+	}
+	s.after(s.between(20, most), s.disturb)
+}
+
+// state runs the script, delivers what it publishes, and returns the answer.
+func (s *unitsSim) state(c *lettucecompat.Client, st lettucecompat.UnitsStatement) lettucecompat.UnitsAnswer {
+	s.evals++
+	args := append([]any{"evalsha", s.sha, 2}, lettucecompat.UnitsArgs(c, st)...)
+	if st.Terms.Fenced {
+		args[2] = 3
+	}
+	v, err := s.rdb.Do(ctx, append(args, s.mute, s.now)...).Slice()
+	if err != nil || len(v) != 2 {
+		s.violated("the script: %v %v: %+v", v, err, st)
+		return lettucecompat.UnitsAnswer{Outcome: failed}
+	}
+	for out := v[1].([]any); len(out) > 1; out = out[2:] {
+		s.publish(strings.TrimPrefix(out[0].(string), "anteroom:client:"), out[1].(string))
+	}
+	a := lettucecompat.ParseUnits(c, st, v[0])
+	if a.Outcome != ok {
+		s.violated("answer %v to %+v", v[0], st)
+	}
+	if s.evals%20 == 0 {
+		s.checkHash()
+	}
+	return a
+}
+
+// checkHash compares the header with the records.
+func (s *unitsSim) checkHash() {
+	h := s.rdb.HGetAll(ctx, s.key).Val()
+	if len(h) == 0 {
+		return
+	}
+	var capacity, held, next, till, sum int64
+	if _, err := fmt.Sscanf(strings.SplitN(h[":"], " ", 2)[1], "%d %d %d %d", &capacity, &held, &next, &till); err != nil {
+		s.violated("hash %v", h)
+		return
+	}
+	ends, _ := s.rdb.HGet(ctx, s.key+":ends", s.key).Int64()
+	for id, text := range h {
+		var n, units, end, told, its int64
+		if id == ":" {
+			continue
+		}
+		if _, err := fmt.Sscanf(text, "%d %d %d %d %d", &n, &units, &end, &told, &its); err != nil || units == 0 {
+			s.violated("record %q of %s", text, id)
+		}
+		sum += units
+		if end < next || its < capacity || end > ends {
+			s.violated("S17 S18: %s of %s, and the header says %s; the key lives until %d", text, id, h[":"], ends)
+		}
+	}
+	if held < sum {
+		s.violated("S17: %d are held, and the header says %d", sum, held)
+	}
+}
+
+// publish delivers a message, perhaps.
+func (s *unitsSim) publish(id, payload string) {
+	c := s.clients[id]
+	words := strings.Fields(payload)
+	if c == nil {
+		return
+	}
+	if words[0] == "called" {
+		if units, _ := strconv.ParseInt(words[3], 10, 64); units == all {
+			token, _ := strconv.ParseInt(words[4], 10, 64)
+			s.writers = append(s.writers, writer{token, id})
+		}
+	}
+	if s.disturbed(.1) {
+		return
+	}
+	d := s.delay(1, 1, 2, 5)
+	if s.disturbed(.1) {
+		d = s.between(5, 2*simLease)
+	}
+	epoch := c.epoch
+	s.after(d, func() { c.hears(epoch, words) })
+	if s.disturbed(.03) {
+		s.after(s.between(1, 2*simLease), func() { c.hears(epoch, words) })
+	}
+}
+
+// check fails where the clients believe more than there is.
+func (s *unitsSim) check() {
+	total, least := int64(0), int64(1)<<40
+	var who []string
+	for _, c := range s.all {
+		if c.units > 0 && s.now < c.deadline {
+			total, least = total+c.units, min(least, c.capacity)
+			who = append(who, fmt.Sprintf("%s %d until %d", c.id, c.units, c.deadline))
+		}
+	}
+	if total > least && !s.deletes {
+		s.violated("exclusion: %v", who)
+	}
+}
+
+// simClient is a process: the units that it has, and who in it waits for or uses some.
+type simClient struct {
+	*unitsSim
+	*lettucecompat.Client
+	base, epoch int
+	id          string
+	capacity    int64
+	terms       *lettucecompat.Terms
+	mix         func() (need, hold, gap int64)
+	queue       []simUser
+	inside      []simUser
+	paused      int64
+
+	n, since                 uint64
+	units, deadline          int64
+	contended, look          bool
+	recalled                 uint64
+	flight                   *simFlight
+	place                    *simTarget // what its place wants; nil: it has none
+	unknown                  bool       // whether it has one
+	sentAt                   map[uint64]int64
+	mostKept                 int64
+	idle                     int64 // since then units are unused; 0: none
+	renewAt, confirmAt       int64
+	turnEnds, againAt        int64
+	token, handed, grantedAt int64
+}
+
+type simUser struct{ need, since, hold, until int64 }
+
+type simTarget struct {
+	want  int64
+	again bool
+}
+
+type simFlight struct {
+	n       uint64
+	s, keep int64
+	target  *simTarget
+}
+
+// born makes it a new process.
+func (c *simClient) born() {
+	*c = simClient{unitsSim: c.unitsSim, base: c.base, mix: c.mix, epoch: c.epoch + 1}
+	c.id = fmt.Sprintf("c%d-%d", c.base, c.epoch)
+	c.clients[c.id] = c
+	c.capacity = all
+	c.terms = &lettucecompat.Terms{Call: simCall * time.Millisecond, Lease: simLease * time.Millisecond, Life: simLife * time.Millisecond, Fenced: true}
+	if c.semaphore {
+		c.capacity = 7
+		if c.base == 0 {
+			c.capacity = 5
+		}
+		c.terms.Capacity, c.terms.Fenced = c.capacity, false
+	}
+	c.Client, _ = lettucecompat.New(c.rdb, lettucecompat.Options{ClientID: c.id})
+	c.n, c.sentAt = first+c.rng.Uint64N(1000), map[uint64]int64{}
+	epoch := c.epoch
+	c.after(c.rng.Int64N(20), func() { c.arrive(epoch) })
+}
+
+// arrive is another user.
+func (c *simClient) arrive(epoch int) {
+	if epoch != c.epoch {
+		return
+	}
+	need, hold, gap := c.mix()
+	if len(c.queue) < 6 {
+		c.queue = append(c.queue, simUser{need: min(need, c.capacity), since: c.now, hold: hold})
+	}
+	c.after(gap, func() { c.arrive(epoch) })
+	c.step()
+}
+
+func (c *simClient) wakeAt(at int64) {
+	epoch := c.epoch
+	c.after(max(at-c.now, 0), func() {
+		if epoch == c.epoch {
+			c.step()
+		}
+	})
+}
+
+func (c *simClient) used() (sum int64) {
+	for _, u := range c.inside {
+		if sum += u.need; !c.semaphore {
+			sum = max(u.need, sum-u.need) // readers share a unit
+		}
+	}
+	return sum
+}
+
+// lose gives up what it has.
+func (c *simClient) lose() {
+	c.units, c.inside, c.contended = 0, nil, false
+	c.forgetCalls()
+}
+
+// forgetCalls: no call of a statement that was sent counts any more.
+func (c *simClient) forgetCalls() {
+	if c.wrong != "an old call counts" {
+		c.sentAt = map[uint64]int64{}
+	}
+}
+
+// admit lets users in who find room.
+func (c *simClient) admit(closed bool) {
+	for len(c.queue) > 0 && c.units > 0 && !closed {
+		u := c.queue[0]
+		fits := c.used()+u.need <= c.units
+		if !c.semaphore {
+			fits = c.units >= u.need && (len(c.inside) == 0 || u.need < all && c.used() < all)
+		}
+		if !fits {
+			return
+		}
+		u.until = c.now + u.hold
+		c.queue, c.inside = c.queue[1:], append(c.inside, u)
+		c.wakeAt(u.until)
+		c.useToken(u)
+		c.check()
+	}
+}
+
+// useToken shows a token to the resource, which takes none below the greatest that it has seen. A writer of the same grant has
+// the next one, of which there are fewer than half the µs since.
+func (c *simClient) useToken(u simUser) {
+	if !c.terms.Fenced || c.deletes {
+		return
+	}
+	if u.need == all && c.handed < (c.now-c.grantedAt)*500-1 {
+		c.handed++
+	}
+	token := c.token + c.handed
+	if token < c.seen {
+		c.violated("S5: token %d of %s (needs %d) after %d", token, c.id, u.need, c.seen)
+	}
+	c.seen = max(c.seen, token)
+}
+
+// step does what is due.
+func (c *simClient) step() {
+	if c.paused > c.now {
+		return
+	}
+	if c.units > 0 && c.now >= c.deadline {
+		c.lose()
+	}
+	c.inside = slices.DeleteFunc(c.inside, func(u simUser) bool { return u.until <= c.now })
+	closed := c.contended && c.now >= c.turnEnds
+	c.admit(closed)
+	if c.flight != nil {
+		return
+	}
+	used, want := c.used(), int64(0)
+	if len(c.queue) > 0 {
+		want = c.queue[0].need
+		if c.semaphore {
+			want += used
+		}
+		if want > c.capacity || !c.semaphore && used == all { // first, who is inside must leave
+			want = 0
+		}
+	}
+	keep, spare := c.units, c.units-used
+	if closed && spare > 0 {
+		keep = used
+	} else if want == 0 && spare > 0 {
+		if c.idle == 0 {
+			c.idle = c.now
+			c.wakeAt(c.now + 10)
+		}
+		if c.now-c.idle >= 10 && c.wrong != "unused units are renewed" {
+			keep = used
+		}
+	}
+	if spare == 0 || want > 0 {
+		c.idle = 0
+	}
+	target := &simTarget{want, closed && want > 0 && want <= keep}
+	if !target.again && want <= keep {
+		target = nil
+	}
+	changed := (target == nil) != (c.place == nil) || target != nil && *target != *c.place
+	if c.now < c.againAt || keep == c.units && !changed && !c.unknown && !(c.units > 0 && c.now >= c.renewAt && (used > 0 || target != nil || c.wrong != "")) &&
+		!(target != nil && (c.now >= c.confirmAt || c.look)) {
+		return
+	}
+	c.look = false
+	c.send(keep, target)
+}
+
+// send states what it keeps and wants.
+func (c *simClient) send(keep int64, target *simTarget) {
+	c.n++
+	st := lettucecompat.UnitsStatement{Key: c.key, N: c.n, Since: c.since, Keep: keep, Want: keep, Terms: c.terms, LastToken: c.token + c.handed}
+	if target != nil {
+		st.Want, st.Again = target.want, target.again
+	}
+	switch { // a call on its way is kept where nothing is given back
+	case keep > 0:
+		st.Have, st.Units = unit, keep
+	case c.place != nil && !c.unknown:
+		st.Have = place
+	}
+	if st.Have != nothing && keep == c.units && !st.Again && c.wrong != "a confirmation keeps what it has" {
+		st.Keep = max(keep, st.Want)
+	}
+	if kept := max(keep, st.Keep); (keep < c.units || kept < c.mostKept) && c.wrong != "a call counts above a later keep" {
+		c.forgetCalls()
+	}
+	c.mostKept = max(st.Want, st.Keep)
+	if c.wrong != "given when answered" {
+		c.units = min(c.units, keep)
+	}
+	c.sentAt[c.n] = c.now
+	f := &simFlight{n: c.n, s: c.now, keep: keep, target: target}
+	c.flight, c.place, c.unknown = f, target, false
+	epoch, client := c.epoch, c.Client
+	lands := func() { c.lands(epoch, client, st, f) }
+	switch {
+	case c.disturbed(.04): // lost
+	case c.disturbed(.04):
+		c.after(c.between(10, 3*simLease), lands)
+	default:
+		c.after(c.delay(1, 1, 1, 2, 4), lands)
+	}
+	if c.wrong == "a statement is sent twice" && c.chance(.05) {
+		c.after(c.between(10, 3*simLease), lands)
+	}
+	c.after(simTimeout, func() { c.timeout(epoch, f) })
+}
+
+// lands is when Redis gets a statement, also that of a process that crashed.
+func (c *simClient) lands(epoch int, client *lettucecompat.Client, st lettucecompat.UnitsStatement, f *simFlight) {
+	a := c.state(client, st)
+	if a.Units == all && a.Token > 0 {
+		c.writers = append(c.writers, writer{a.Token, c.id})
+	}
+	writers := len(c.writers)
+	if epoch != c.epoch || c.disturbed(.04) {
+		return
+	}
+	d := c.delay(1, 1, 1, 2, 4)
+	if c.disturbed(.02) {
+		d = c.between(10, 2*simLease)
+	}
+	c.after(d, func() { c.answered(epoch, f, a, writers) })
+}
+
+func (c *simClient) timeout(epoch int, f *simFlight) {
+	switch {
+	case epoch != c.epoch || c.flight != f:
+	case c.paused > c.now:
+		c.after(c.paused-c.now, func() { c.timeout(epoch, f) })
+	default:
+		c.flight, c.unknown = nil, true
+		c.againAt = c.now + c.between(5, 40)
+		c.wakeAt(c.againAt)
+	}
+}
+
+// answered takes in the answer to the last statement. writers is how many grants to writers were before it.
+func (c *simClient) answered(epoch int, f *simFlight, a lettucecompat.UnitsAnswer, writers int) {
+	switch {
+	case epoch != c.epoch:
+		return
+	case c.paused > c.now:
+		c.after(c.paused-c.now, func() { c.answered(epoch, f, a, writers) })
+		return
+	case c.flight != f: // late
+		return
+	}
+	c.flight = nil
+	switch a.Word {
+	case void, wordGone:
+		c.unknown = true
+		c.step()
+		return
+	case lost:
+		c.lose()
+		c.unknown = true
+		c.step()
+		return
+	}
+	if a.Units > 0 {
+		s := f.s
+		if c.wrong == "the lease counts from the answer" {
+			s = c.now
+		}
+		until := s + a.TTL.Milliseconds() - simMargin
+		if c.units > 0 {
+			until = max(until, c.deadline)
+		}
+		c.deadline, c.renewAt = until, f.s+simCall/10
+		if f.keep > 0 {
+			c.renewAt = f.s + simLease/3
+		}
+		c.wakeAt(c.renewAt)
+		c.wakeAt(c.deadline)
+		if a.Units > c.units {
+			c.turnEnds = c.now + 10
+		}
+	}
+	if c.units > 0 && c.units < all && a.Units > 0 && a.Units < all && c.terms.Fenced {
+		for _, w := range c.writers[max(0, writers-40):writers] {
+			if w.token > c.token && w.id != c.id {
+				c.violated("S13: %s has kept its unit, token %d, over writer %v", c.id, c.token, w)
+			}
+		}
+	}
+	if a.Token > 0 {
+		c.token, c.handed, c.grantedAt = a.Token, 0, f.s
+	}
+	c.units, c.since = a.Units, f.n
+	c.contended = a.Contended || c.recalled == f.n && c.wrong != "what overtakes is forgotten"
+	if a.Word != waits {
+		c.place = nil
+	} else {
+		c.confirmAt = c.now + simLife/3
+		if c.chance(.7) && a.Next > 0 {
+			c.confirmAt = min(c.confirmAt, c.now+a.Next.Milliseconds())
+		}
+		c.wakeAt(c.confirmAt)
+	}
+	c.check()
+	c.step()
+	if c.contended {
+		c.wakeAt(c.turnEnds)
+	}
+}
+
+// hears takes in a message.
+func (c *simClient) hears(epoch int, words []string) {
+	if epoch != c.epoch {
+		return
+	}
+	if c.paused > c.now {
+		c.after(c.paused-c.now, func() { c.hears(epoch, words) })
+		return
+	}
+	n, _ := strconv.ParseUint(words[2], 10, 64)
+	switch words[0] {
+	case "called":
+		c.called(n, words)
+	case "contended":
+		c.recalled = n
+		if _, sent := c.sentAt[n]; sent || n == c.n {
+			c.contended = true
+			c.wakeAt(c.turnEnds)
+		}
+	default:
+		c.look = true
+	}
+	c.step()
+}
+
+func (c *simClient) called(n uint64, words []string) {
+	units, _ := strconv.ParseInt(words[3], 10, 64)
+	token, _ := strconv.ParseInt(words[4], 10, 64)
+	s, sent := c.sentAt[n]
+	old := c.now >= s+simCall/2
+	if c.wrong == "a call counts from the last statement" {
+		for _, at := range c.sentAt {
+			s, old = max(s, at), false
+		}
+		sent = len(c.sentAt) > 0
+	}
+	if !sent || old && c.wrong != "an old call counts" || c.place == nil && !c.unknown || units <= c.units {
+		c.look = true
+		return
+	}
+	until := s + simCall - simMargin
+	if c.wrong == "a call gives the lease" {
+		until = s + simLease - simMargin
+	}
+	if c.units > 0 {
+		until = max(until, c.deadline)
+	}
+	c.deadline, c.units, c.since = until, units, n
+	if token > 0 {
+		c.token, c.handed, c.grantedAt = token, 0, s
+	}
+	c.contended, c.turnEnds, c.renewAt = words[5] == "1", c.now+10, max(c.now, s+simCall/10)
+	c.wakeAt(c.turnEnds)
+	c.wakeAt(c.renewAt)
+	c.wakeAt(c.deadline)
+	if c.flight == nil {
+		c.place = nil
+	}
+	c.check()
+}
+
+// modes are all that a simulation plays.
+var modes = func() (list []mode) {
+	for _, sem := range []bool{false, true} {
+		list = append(list,
+			mode{semaphore: sem}, mode{semaphore: sem, faults: true}, mode{semaphore: sem, faults: true, calm: true},
+			mode{semaphore: sem, faults: true, deletes: true})
+	}
+	return list
+}()
+
+// TestUnits_S5_S11_S24_Simulation plays all modes, each under some seeds.
+func TestUnits_S5_S11_S24_Simulation(t *testing.T) {
+	b := onReal(t, nil)
+	sha := loadSim(t, b.raw)
+	for _, m := range modes {
+		for range 2 {
+			seed := rand.Uint64()
+			if found := simulate(b.raw, sha, m, seed, "", 3000); found != "" {
+				t.Errorf("%v, seed %d: %s", m, seed, found)
+			}
+		}
+	}
+}
