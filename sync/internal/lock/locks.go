@@ -253,7 +253,7 @@ func (l *Locks) heardShared(m lettucecompat.Message) {
 	case lettucecompat.MessageRetry:
 		k.hear(UnitsNews{Word: Retry, After: m.After})
 	case lettucecompat.MessageCalled:
-		h := UnitsNews{Word: Called, N: m.N, Units: m.Units, Lease: k.talk.Call, Token: m.Token, Contended: m.Contended}
+		h := UnitsNews{Word: Called, N: m.N, Units: m.Units, Lease: k.times.Call, Token: m.Token, Contended: m.Contended}
 		if k.set.Fencing && m.Token == 0 { // the client that has called may not have Fencing
 			h = UnitsNews{Word: Retry} // a confirmation makes the token
 		}

@@ -19,6 +19,7 @@ type SharedKey struct {
 	l     *Locks
 	name  string
 	set   *Settings
+	times Terms
 	gate  queue.Gate
 	refs  atomic.Int64               // at 0 the key is over, and stays so
 	cur   atomic.Pointer[SharedHeld] // the last grant
@@ -56,9 +57,9 @@ func (l *Locks) Shared(name string, s *Settings) *SharedKey {
 	if k := l.shared[name]; k != nil && k.Use() {
 		return k
 	}
-	k := &SharedKey{l: l, name: name, set: s, ended: -linger, heard: make(chan struct{})}
+	k := &SharedKey{l: l, name: name, set: s, times: s.times(), ended: -linger, heard: make(chan struct{})}
 	whole := int64(0)
-	k.talk.Terms, k.talk.Capacity = s.times(), s.Capacity
+	k.talk.Terms, k.talk.Capacity = k.times, s.Capacity
 	if k.talk.Capacity == 0 {
 		k.talk.Capacity, whole = lettucecompat.AllUnits, lettucecompat.AllUnits
 	}

@@ -48,7 +48,7 @@ func (k *SharedKey) news(a *lettucecompat.UnitsAnswer, n uint64) UnitsNews {
 	case a.Word == lettucecompat.WordLost:
 		h.Word = Lost
 	case a.Word == lettucecompat.WordWaits:
-		h.Word, h.After = Waits, k.l.rhythm(k.talk.Life, a.Ahead, a.Next)
+		h.Word, h.After = Waits, k.l.rhythm(k.times.Life, a.Ahead, a.Next)
 	case a.Units > 0: // also where a try is refused
 		h.Word = Has
 	default:
