@@ -425,7 +425,8 @@ func TestShared_S20_NobodyStarves(t *testing.T) {
 // S22: a lost message that another client waits costs a second.
 func TestShared_S22_ALostMessage(t *testing.T) {
 	_, client := fresh(t)
-	a, b := newShares(t, client(), 0, nil), newShares(t, client(), 0, nil)
+	rarely := func(s *Settings) { s.Lease = Lease{For: 30 * time.Second, Period: 10 * time.Second, Margin: time.Second} }
+	a, b := newShares(t, client(), 0, rarely), newShares(t, client(), 0, rarely)
 	k := a.Shared("k", a.set)
 	defer k.Done()
 	ctx := context.Background()
@@ -450,10 +451,10 @@ func TestShared_S22_ALostMessage(t *testing.T) {
 			}
 		}
 	})
+	eventually(t, "the call lease was renewed", func() bool { return k.Held().lease.Renewals() > 0 })
 	a.deaf.Store(true)
 	begin := time.Now()
-	got := make(chan *Share)
-	go func() { got <- b.mustTake(t, writes) }()
+	all.Go(func() { mustGive(t, b.mustTake(t, writes)) })
 	eventually(t, "the gate is closed", func() bool { return k.gate.Demand().Told })
 	if d := time.Since(begin); d > 1500*time.Millisecond {
 		t.Errorf("after %v", d)
@@ -461,7 +462,6 @@ func TestShared_S22_ALostMessage(t *testing.T) {
 	a.deaf.Store(false)
 	close(stop)
 	all.Wait()
-	mustGive(t, <-got)
 }
 
 // S24: a try does not wait in line, and is refused where anybody does.

@@ -208,10 +208,11 @@ func (c UnitsConversation) looks(d *queue.Demand, now Moment) UnitsConversation 
 // says nothing, so that is looked for: the less often, the longer nobody comes.
 func (c *UnitsConversation) wakes(d *queue.Demand, now Moment) Moment {
 	at := never
-	for _, m := range [...]Moment{c.lingers, c.over} {
-		if m > now {
-			at = min(at, m)
-		}
+	if c.lingers > now {
+		at = c.lingers
+	}
+	if c.Units == 0 && !c.place && c.left && c.over > now {
+		at = min(at, c.over)
 	}
 	if d.Told && d.TurnEnds > now {
 		at = min(at, d.TurnEnds)
