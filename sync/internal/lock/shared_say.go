@@ -48,7 +48,7 @@ func (k *SharedKey) news(a *lettucecompat.UnitsAnswer, n uint64) UnitsNews {
 	case a.Word == lettucecompat.WordLost:
 		h.Word = Lost
 	case a.Word == lettucecompat.WordWaits:
-		h.Word, h.After = Waits, k.l.rhythm(k.times.Life, a.Ahead, a.Next)
+		h.Word, h.After = Waits, k.l.rhythm(k.times.Life, a.Ahead, cmp.Or(a.Next, -1))
 	case a.Units > 0: // also where a try is refused
 		h.Word = Has
 	default:
@@ -97,7 +97,7 @@ func (k *SharedKey) take(h UnitsNews, s *UnitsStatement, a *lettucecompat.UnitsA
 		switch {
 		case k.talk.Units > before.Units:
 			k.gate.Granted(k.talk.Units, k.talk.Contended, g.deadline())
-		case h.Word != Clock:
+		case s != nil || h.Word == Called:
 			k.gate.Renewed(k.talk.Contended, g.deadline())
 		}
 	}
@@ -120,8 +120,11 @@ func (k *SharedKey) take(h UnitsNews, s *UnitsStatement, a *lettucecompat.UnitsA
 	return e
 }
 
-// renewedLocked tells those who wait for a renewal how s ended, which has kept units.
+// renewedLocked tells those who wait for a renewal how s ended.
 func (k *SharedKey) renewedLocked(s *UnitsStatement, h UnitsNews, err error) {
+	if s.Have == 0 && err == nil {
+		return // one that says what it has comes next
+	}
 	r := renewal.Result{Gone: h.Word == Lost, Err: err}
 	if at, known := k.talk.sentAt(s.N); known && (h.Word == Has || h.Word == Waits) {
 		r.Renewed, r.SentAt = s.Have > 0 && h.Units > 0, k.at(at)

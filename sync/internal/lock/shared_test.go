@@ -425,7 +425,9 @@ func TestShared_S20_NobodyStarves(t *testing.T) {
 // S22: a lost message that another client waits costs a second.
 func TestShared_S22_ALostMessage(t *testing.T) {
 	_, client := fresh(t)
-	rarely := func(s *Settings) { s.Lease = Lease{For: 30 * time.Second, Period: 10 * time.Second, Margin: time.Second} }
+	rarely := func(s *Settings) {
+		s.Lease = Lease{For: 30 * time.Second, Period: 10 * time.Second, Margin: time.Second}
+	}
 	a, b := newShares(t, client(), 0, rarely), newShares(t, client(), 0, rarely)
 	k := a.Shared("k", a.set)
 	defer k.Done()
