@@ -250,6 +250,7 @@ func TestUnits_S22_Told(t *testing.T) {
 	p.now = time.Second
 	p.states(11, 10, 1, 1, 1)
 	p.hears(UnitsNews{Word: Has, N: 11, Units: 1, Lease: 30 * time.Second, Contended: true}, None)
+	p.d.Told = true // as the gate knows then
 	p.now = 3 * time.Second
 	p.quiet(never)
 }
