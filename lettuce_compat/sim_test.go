@@ -4,6 +4,7 @@ import (
 	"container/heap"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,7 +21,7 @@ const (
 	simCall, simLease, simLife = 200, 1000, 1500
 	simMargin                  = 20
 	simTimeout                 = 60
-	boundFaults, boundCalm     = 60 * simLease, 3 * simLease
+	boundFaults, boundCalm     = 60 * simLease, simLease
 )
 
 // unitsSim plays clients against the script on a real server, by a clock of its own: they crash and stop, and commands, answers
@@ -39,6 +40,7 @@ type unitsSim struct {
 	mute    string // the channels without a subscriber
 	evals   int
 	found   string // the first violation
+	longest int64  // wait of a first waiter
 	writers []writer
 	seen    int64 // the greatest token that the resource has seen
 }
@@ -160,10 +162,16 @@ func simulate(rdb *redis.Client, sha string, m mode, seed uint64, wrong string, 
 		s.now = max(s.now, e.at)
 		e.do()
 		for _, c := range s.all {
+			if len(c.queue) > 0 && c.paused <= s.now {
+				s.longest = max(s.longest, s.now-c.queue[0].since)
+			}
 			if len(c.queue) > 0 && c.paused <= s.now && s.now-c.queue[0].since > bound {
 				s.violated("%s has waited for %d since %d", c.id, c.queue[0].need, c.queue[0].since)
 			}
 		}
+	}
+	if os.Getenv("SIMW") != "" {
+		fmt.Println(m, seed, "longest", s.longest, "virtual", s.now-1_000_000)
 	}
 	return s.found
 }
@@ -173,7 +181,7 @@ func (s *unitsSim) disturb() {
 	c, p := s.all[s.rng.IntN(len(s.all))], s.rng.Float64()
 	channel := "anteroom:client:" + c.id + " "
 	switch {
-	case s.deletes && p < .5:
+	case s.deletes && p < .6:
 		s.rdb.Del(ctx, s.key)
 	case p < .35:
 		c.paused = s.now + s.between(5, 2*simLease)
@@ -186,7 +194,7 @@ func (s *unitsSim) disturb() {
 	default:
 		s.mute = ""
 	}
-	most := int64(1500)
+	most := int64(400)
 	if s.calm {
 		most = 15000
 	}
@@ -209,6 +217,9 @@ func (s *unitsSim) state(c *lettucecompat.Client, st lettucecompat.UnitsStatemen
 		s.publish(strings.TrimPrefix(out[0].(string), "anteroom:client:"), out[1].(string))
 	}
 	a := lettucecompat.ParseUnits(c, st, v[0])
+	if simTrace {
+		fmt.Println(s.now, st.N, "since", st.Since, "have", st.Have, st.Units, "keep", st.Keep, "want", st.Want, st.Again, "last", st.LastToken, "->", v)
+	}
 	if a.Outcome != ok {
 		s.violated("answer %v to %+v", v[0], st)
 	}
@@ -306,7 +317,7 @@ type simClient struct {
 	n, since                 uint64
 	units, deadline          int64
 	contended, look          bool
-	recalled                 uint64
+	recalled, called         uint64 // the numbers in the last messages
 	flight                   *simFlight
 	place                    *simTarget // what its place wants; nil: it has none
 	unknown                  bool       // whether it has one
@@ -424,6 +435,9 @@ func (c *simClient) useToken(u simUser) {
 		c.handed++
 	}
 	token := c.token + c.handed
+	if simTrace {
+		fmt.Println(s_(c), "uses", token, "needs", u.need)
+	}
 	if token < c.seen {
 		c.violated("S5: token %d of %s (needs %d) after %d", token, c.id, u.need, c.seen)
 	}
@@ -474,7 +488,7 @@ func (c *simClient) step() {
 		target = nil
 	}
 	changed := (target == nil) != (c.place == nil) || target != nil && *target != *c.place
-	if c.now < c.againAt || keep == c.units && !changed && !c.unknown && !(c.units > 0 && c.now >= c.renewAt && (used > 0 || target != nil || c.wrong != "")) &&
+	if c.now < c.againAt || keep == c.units && !changed && !c.unknown && !(c.units > 0 && c.now >= c.renewAt && (used > 0 || target != nil || c.wrong == "unused units are renewed")) &&
 		!(target != nil && (c.now >= c.confirmAt || c.look)) {
 		return
 	}
@@ -495,13 +509,16 @@ func (c *simClient) send(keep int64, target *simTarget) {
 	case c.place != nil && !c.unknown:
 		st.Have = place
 	}
-	if st.Have != nothing && keep == c.units && !st.Again && c.wrong != "a confirmation keeps what it has" {
+	if st.Have != nothing && keep == c.units && !st.Again {
 		st.Keep = max(keep, st.Want)
 	}
 	if kept := max(keep, st.Keep); (keep < c.units || kept < c.mostKept) && c.wrong != "a call counts above a later keep" {
 		c.forgetCalls()
 	}
 	c.mostKept = max(st.Want, st.Keep)
+	if c.wrong == "a confirmation keeps what it has" {
+		st.Keep = keep
+	}
 	if c.wrong != "given when answered" {
 		c.units = min(c.units, keep)
 	}
@@ -534,8 +551,8 @@ func (c *simClient) lands(epoch int, client *lettucecompat.Client, st lettucecom
 		return
 	}
 	d := c.delay(1, 1, 1, 2, 4)
-	if c.disturbed(.02) {
-		d = c.between(10, 2*simLease)
+	if c.disturbed(.04) {
+		d = c.between(10, simTimeout)
 	}
 	c.after(d, func() { c.answered(epoch, f, a, writers) })
 }
@@ -564,6 +581,11 @@ func (c *simClient) answered(epoch int, f *simFlight, a lettucecompat.UnitsAnswe
 		return
 	}
 	c.flight = nil
+	if c.called == f.n { // the call is newer
+		c.place = nil
+		c.step()
+		return
+	}
 	switch a.Word {
 	case void, wordGone:
 		c.unknown = true
@@ -605,7 +627,7 @@ func (c *simClient) answered(epoch int, f *simFlight, a lettucecompat.UnitsAnswe
 		c.token, c.handed, c.grantedAt = a.Token, 0, f.s
 	}
 	c.units, c.since = a.Units, f.n
-	c.contended = a.Contended || c.recalled == f.n && c.wrong != "what overtakes is forgotten"
+	c.contended = a.Contended || c.recalled == f.n
 	if a.Word != waits {
 		c.place = nil
 	} else {
@@ -634,7 +656,7 @@ func (c *simClient) hears(epoch int, words []string) {
 	n, _ := strconv.ParseUint(words[2], 10, 64)
 	switch words[0] {
 	case "called":
-		c.called(n, words)
+		c.onCalled(n, words)
 	case "contended":
 		c.recalled = n
 		if _, sent := c.sentAt[n]; sent || n == c.n {
@@ -647,7 +669,7 @@ func (c *simClient) hears(epoch int, words []string) {
 	c.step()
 }
 
-func (c *simClient) called(n uint64, words []string) {
+func (c *simClient) onCalled(n uint64, words []string) {
 	units, _ := strconv.ParseInt(words[3], 10, 64)
 	token, _ := strconv.ParseInt(words[4], 10, 64)
 	s, sent := c.sentAt[n]
@@ -669,7 +691,7 @@ func (c *simClient) called(n uint64, words []string) {
 	if c.units > 0 {
 		until = max(until, c.deadline)
 	}
-	c.deadline, c.units, c.since = until, units, n
+	c.deadline, c.units, c.since, c.called = until, units, n, n
 	if token > 0 {
 		c.token, c.handed, c.grantedAt = token, 0, s
 	}
@@ -706,3 +728,7 @@ func TestUnits_S5_S11_S24_Simulation(t *testing.T) {
 		}
 	}
 }
+
+var simTrace bool
+
+func s_(c *simClient) string { return fmt.Sprint(c.now, " ", c.id) }

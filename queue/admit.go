@@ -16,6 +16,9 @@ func (g *Gate) settleLocked(together bool) Order {
 // arrangeLocked lets in whoever may come in now, and opens or closes the gate. The first reader of a turn comes in while
 // the gate is closed, so that its exit is noticed if it was the only one.
 func (g *Gate) arrangeLocked(together bool) {
+	if g.told {
+		g.admitsLocked() // notices the end of the turn
+	}
 	g.passLocked(together)
 	open := g.all > 0 && g.units > 0 && !g.over && !g.lost && g.writer == nil &&
 		(g.waiters.len == 0 || g.heir != nil) && g.admissionsLocked() > 1

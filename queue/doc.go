@@ -3,8 +3,10 @@
 //
 // # Scope
 //
-// A Synchronizer serves one key. It knows nothing of Redis, leases or metrics, starts no goroutine and no timer, and
-// calls no other code. What has changed for Redis it returns as an Order to the caller of the transition.
+// A Synchronizer serves one key that a single owner has at a time, a Gate one that many can share. They know nothing of
+// Redis, leases or metrics, start no goroutine and no timer, and call no other code. What has changed for Redis they
+// return as an Order to the caller of the transition. The sections up to the first invariants are about the Synchronizer;
+// "The Gate" says what differs.
 //
 // # Origin
 //
@@ -107,8 +109,60 @@
 //	    queued, only while Acquiring, and it is the head.
 //	I13 Wait never returns success after the context has ended: what the waiter was given by then is passed on.
 //
+// # The Gate
+//
+// An RWMutex is a semaphore of so many units that a writer needs all of them, of which the readers of a process need one
+// together. Redis gives the process units. With all of them readers and writers follow each other without Redis.
+//
+//	                units, and nobody waits, or an heir was woken
+//	         +------------------------------------------------------+
+//	         |                                                      v
+//	     +--------+   a writer enters or waits, a reader waits   +------+
+//	     | closed | <------------------------------------------- | open |   TryJoin adds 1 to the word, Leave subtracts 1:
+//	     +--------+   the turn is over, the units go or are lost +------+   no lock, and nobody else looks
+//	everything under mu
+//
+// A closed gate is left by the last reader under mu, so that whoever waits for that comes in, and what is to be stated
+// is noticed. An open gate is not: who wants to know whether it was used asks for Admissions from time to time. The gate
+// opens with the second admission of a turn, so a turn with one is noticed to be Idle.
+//
+// A turn begins with a grant to a process that had no units, or did not know that another waits. Once it is told that
+// another waits, the process gives way when the turn has lasted MaxHandoffTime, the time given to Init: nobody comes in, the units that are
+// not used go back, and the process waits in line for those that wait here. TryJoin sees the end of the turn by the
+// clock; Tell is due then for what nobody comes to see.
+//
+// A Gate of an RWMutex that is not fair lets newcomers pass, as a Synchronizer does: whoever could come in next is
+// woken, and becomes the heir. Until it runs the gate is open, for newcomers too. Readers that wait are woken together,
+// and of a writer that finds somebody inside when it runs the gate closes again. Who is first when a grant comes is
+// admitted directly: the turn could be over before it runs.
+//
+// # Invariants of the Gate
+//
+// I3 and I13 hold for a Gate, too.
+//
+//	I14 A writer inside is alone. Those inside never need more units than Redis had given when the last of them came in.
+//	I15 Close first, then count: a writer looks at the number of readers inside after it has set the closed bit. A reader
+//	    that added in vain subtracts, and passes on if it was the last.
+//	I16 Nobody comes in after the deadline, nor once told after the end of the turn, but by a grant.
+//	I17 The gate is open exactly if it has units, its turn is not over and has had a second admission, no writer is inside,
+//	    nobody relies on lost units, and nobody waits or an heir is on its way.
+//	I18 No wake-up is lost: after each transition the first waiter cannot come in, or an heir was woken and has not run.
+//	I19 Fair, and every semaphore: nobody passes a waiter, but those that are First. A semaphore's first waiter that does
+//	    not fit keeps out smaller ones behind it.
+//	I20 When a writer leaves or a reader comes in, the readers that wait come in together: those before the first writer
+//	    (fair), or all of them.
+//	I21 Not fair: a waiter that is woken in vain after StarvationThreshold is passed by nobody any more.
+//	I22 Whoever changes what must be stated gets one Restate; nobody else does.
+//	I23 A Try waits for one answer of Redis and never for an owner: it is queued only if nobody waits, and only units that
+//	    Redis has not given keep it out.
+//	I24 A grant admits whom it was wanted for, even if the turn is over. Then the turn is over again, if it was.
+//	I25 A loss ends the stays of those that can be notified, and their exits change nothing. Until all others that were
+//	    inside have left, nobody comes in and nothing is wanted.
+//	I26 After Shrink has returned true, those inside need no more than it kept, until the next grant.
+//	I27 Nobody comes in between a writer and the reader that it becomes.
+//
 // # Lock order
 //
-// There is one lock, the Synchronizer's mu. Nothing is locked, called or waited for while it is held (a waiter's
+// There is one lock, the Synchronizer's or the Gate's mu. Nothing is locked, called or waited for while it is held (a waiter's
 // channel has room for the one wake-up that is ever sent), so it may be taken under any lock of the caller's.
 package queue

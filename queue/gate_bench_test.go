@@ -10,9 +10,6 @@ import (
 	"github.com/anteroom/anteroom/queue"
 )
 
-// all is what a writer needs in these tests.
-const all = 1 << 20
-
 // rwGate is a Gate behind the methods of sync.RWMutex, as package sync has it: the moment is read once.
 type rwGate struct {
 	queue.Gate

@@ -10,7 +10,6 @@
 -- Answers 1 has what it wants, for the call lease, and nobody waits; 0 has nothing, -2 and a message to another client was
 -- refused; {'void'} | {'lost'} | {'gone'}; {'has' | 'waits' | 'refused', token or '0', units, ms that are left to them, ms
 -- until the next lease may end (0: nobody holds), least capacity, 1 another client waits | 0, places ahead, 0|-2}.
-local MOST_NOTIFIED = 256 -- holders in a script
 local key, line, fence, client, number, since, K = KEYS[1], KEYS[2], KEYS[3], ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[5])
 local time, h = redis.call('time'), {held = 0, next = 0, till = 0} -- the header
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -119,11 +118,11 @@ local token, text = '0', (gone or r.units > 0 or want == 0 or try) and prove(key
 if gone and not text then return {gone} end
 local had = r.units
 local kept = math.min(had, keep)
+if not text and kept < had and fence and ARGV[9] then last_token(fence, ARGV[9], ARGV[8]) end
 if not text and kept > units then token, text = token_of({units = kept, cap = cap}) end -- its call was not heard
 if text then return redis.error_reply(text) end
 
 -- 3. What it does not keep is free from here on. What it knows of, and keeps, has the lease.
-if kept < had and fence and ARGV[9] then last_token(fence, ARGV[9], ARGV[8]) end
 h.held, r.n, r.units, r.cap = h.held - had, number, kept, cap
 r.ends = kept == 0 and 0 or units > 0 and math.max(r.ends, now + lease) or r.ends
 if kept > 0 then count(r) end
@@ -183,7 +182,7 @@ if stays then l, blocked = l or line_of(line, client, string.find(flags, 'm', 1,
 -- Each holder hears once that somebody waits whom it blocks: 2 in the header of the line, and some have not.
 r.contended = l and l.places > (l.own and 1 or 0) and blocked ~= p and '1' or '0'
 if blocked and l.contended ~= '1' then
-  local all, left = ask('hgetall', key) or {}, MOST_NOTIFIED
+  local all, left = ask('hgetall', key) or {}, 256 -- so many are notified in a script
   l.contended, l.changed = '1', true
   for i = 1, #all, 2 do
     local c, q = all[i], record_of(all[i + 1])
@@ -215,8 +214,7 @@ else
   text = there ~= header() and err(redis.pcall('hset', key, ':', header()))
 end
 if text then return redis.error_reply(text) end
-local refusal = l and l.refusal or 0
-if want == 0 and r.units == 0 then return refusal end
+if want == 0 and r.units == 0 then return l and l.refusal or 0 end
 if not l and not fence and not waits and had == 0 and h.cap == cap then return 1 end
 return {waits and (stays and ahead and 'waits' or 'refused') or 'has', token, r.units, r.units > 0 and r.ends - now or 0,
-  h.held > 0 and math.max(h.next - now, 1) or 0, h.cap, tonumber(r.contended), ahead or 0, refusal}
+  h.held > 0 and math.max(h.next - now, 1) or 0, h.cap, tonumber(r.contended), ahead or 0, l and l.refusal or 0}
