@@ -145,15 +145,15 @@ func (k *SharedKey) Leave(units int64) {
 		return
 	}
 	k.mu.Lock()
-	k.exitedLocked(k.cur.Load())
-	s := k.nextLocked()
+	g, now := k.cur.Load(), k.l.now()
+	k.exitedLocked(g)
+	d := k.demandLocked(now)
+	gives := k.talk.usable && d.Waiting == 0 && k.talk.Gives(&d, now)
 	k.mu.Unlock()
-	switch {
-	case s == nil:
-	case s.Keep < s.Have && s.Want == s.Keep:
-		k.say(s, true)
-	default:
-		go k.say(s, false)
+	if gives {
+		k.giveBack(g, true)
+	} else {
+		k.kick()
 	}
 }
 
