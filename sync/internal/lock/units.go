@@ -87,7 +87,7 @@ type UnitsConversation struct {
 	open     bool           // its answer is waited for
 	silent   int            // so many in a row had none
 	due      Moment         // when to state though nothing differs
-	retryBy  Moment         // at the latest, also after an answer that says later; 0: no answer is to be doubted
+	retryBy  Moment         // at the latest, also after an answer that says later
 	answered Moment
 	lingers  Moment // units that nobody uses are given back; 0: all are used
 	looked   Moment // since when the gate was not seen to be used: entries has not changed
