@@ -336,6 +336,37 @@ func TestGate_HammerSemaphore(t *testing.T) {
 	}
 }
 
+// A wake-up that is lost at the end of a burst hangs it: nothing happens then that could make up for it.
+func TestGate_HammerBursts(t *testing.T) {
+	for name, fair := range map[string]bool{"fair": true, "non-fair": false} {
+		t.Run(name, func(t *testing.T) {
+			r := newGateRedis(t, all, fair, false)
+			r.g.Granted(all, false, forever)
+			var p place
+			for range rounds() {
+				var wg sync.WaitGroup
+				for id := range 6 {
+					wg.Go(func() {
+						for range 4 {
+							r.visit(&p, uint64(id+1))
+						}
+					})
+				}
+				done := make(chan struct{})
+				go func() { defer close(done); wg.Wait() }()
+				select {
+				case <-done:
+				case <-time.After(30 * time.Second):
+					t.Fatalf("the gate hangs: %+v, first waiters %+v", r.g.Demand(), r.g.Peek(3))
+				}
+				if d := r.g.Demand(); d.Used != 0 || d.Waiting != 0 || d.Readers != 0 {
+					t.Fatalf("left behind: %+v", d)
+				}
+			}
+		})
+	}
+}
+
 // Under steady contention everybody comes in, and nobody waits for much longer than the others.
 func TestGate_HammerNobodyStarves(t *testing.T) {
 	for name, fair := range map[string]bool{"fair": true, "non-fair": false} {
