@@ -2,6 +2,8 @@ package lettucecompat
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -11,7 +13,7 @@ import (
 type Holder struct {
 	Field  string
 	Client string // the client id in it, "" for a foreign one
-	Count  int64
+	Count  int64  // units of an RWMutex or a Semaphore
 	Note   string // see Renewal.Note
 }
 
@@ -20,6 +22,8 @@ type Holder struct {
 type Info struct {
 	Exists      bool
 	Type        string // as TYPE answers: "hash" or "string" for a lock, "none" for a free one
+	Kind        string // "rw" for an RWMutex, "sem" for a Semaphore; "" for a Mutex, or if nobody has the lock
+	Capacity    int64  // the least of those who hold units; 0 for a Mutex
 	Holders     []Holder
 	TTL         time.Duration // negative: the key has no end, or does not exist
 	Token       int64         // the newest in the fencing record; 0: there is none
@@ -55,8 +59,20 @@ func (c *Client) Inspect(ctx context.Context, key string, stringsAreLocks bool) 
 	info.Exists = info.Type != "none"
 	info.First, _, _ = ParseField(text(a[6]))
 	info.Token, _ = strconv.ParseInt(text(a[3]), 10, 64)
+	if i := slices.Index(pairs, any(unitsHeader)); i >= 0 && i%2 == 0 && i+1 < len(pairs) {
+		_, _ = fmt.Sscan(text(pairs[i+1]), &info.Kind, &info.Capacity)
+	}
 	for ; len(pairs) >= 2; pairs = pairs[2:] {
 		h := Holder{Field: text(pairs[0])}
+		if info.Kind != "" {
+			if h.Field != unitsHeader {
+				var n uint64
+				_, _ = fmt.Sscan(text(pairs[1]), &n, &h.Count)
+				h.Client = h.Field
+				info.Holders = append(info.Holders, h)
+			}
+			continue
+		}
 		h.Client, _, _ = ParseField(withoutMark(h.Field))
 		var count string
 		count, h.Note, _ = strings.Cut(text(pairs[1]), " note: ")

@@ -4,7 +4,6 @@ import (
 	"container/heap"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -40,7 +39,6 @@ type unitsSim struct {
 	mute    string // the channels without a subscriber
 	evals   int
 	found   string // the first violation
-	longest int64  // wait of a first waiter
 	writers []writer
 	seen    int64 // the greatest token that the resource has seen
 }
@@ -94,10 +92,10 @@ func (s *unitsSim) after(ms int64, do func()) {
 	heap.Push(&s.events, event{s.now + ms, s.evals<<20 + len(s.events), do})
 }
 
-func (s *unitsSim) between(a, b int64) int64   { return a + s.rng.Int64N(b-a) }
-func (s *unitsSim) chance(p float64) bool      { return s.rng.Float64() < p }
-func (s *unitsSim) disturbed(p float64) bool   { return s.faults && s.chance(p) }
-func (s *unitsSim) delay(some ...int64) int64  { return some[s.rng.IntN(len(some))] }
+func (s *unitsSim) between(a, b int64) int64  { return a + s.rng.Int64N(b-a) }
+func (s *unitsSim) chance(p float64) bool     { return s.rng.Float64() < p }
+func (s *unitsSim) disturbed(p float64) bool  { return s.faults && s.chance(p) }
+func (s *unitsSim) delay(some ...int64) int64 { return some[s.rng.IntN(len(some))] }
 func (s *unitsSim) violated(f string, a ...any) {
 	if s.found == "" {
 		s.found = fmt.Sprintf("at %d, after %d statements: ", s.now, s.evals) + fmt.Sprintf(f, a...)
@@ -162,16 +160,10 @@ func simulate(rdb *redis.Client, sha string, m mode, seed uint64, wrong string, 
 		s.now = max(s.now, e.at)
 		e.do()
 		for _, c := range s.all {
-			if len(c.queue) > 0 && c.paused <= s.now {
-				s.longest = max(s.longest, s.now-c.queue[0].since)
-			}
 			if len(c.queue) > 0 && c.paused <= s.now && s.now-c.queue[0].since > bound {
 				s.violated("%s has waited for %d since %d", c.id, c.queue[0].need, c.queue[0].since)
 			}
 		}
-	}
-	if os.Getenv("SIMW") != "" {
-		fmt.Println(m, seed, "longest", s.longest, "virtual", s.now-1_000_000)
 	}
 	return s.found
 }
@@ -217,9 +209,6 @@ func (s *unitsSim) state(c *lettucecompat.Client, st lettucecompat.UnitsStatemen
 		s.publish(strings.TrimPrefix(out[0].(string), "anteroom:client:"), out[1].(string))
 	}
 	a := lettucecompat.ParseUnits(c, st, v[0])
-	if simTrace {
-		fmt.Println(s.now, st.N, "since", st.Since, "have", st.Have, st.Units, "keep", st.Keep, "want", st.Want, st.Again, "last", st.LastToken, "->", v)
-	}
 	if a.Outcome != ok {
 		s.violated("answer %v to %+v", v[0], st)
 	}
@@ -435,9 +424,6 @@ func (c *simClient) useToken(u simUser) {
 		c.handed++
 	}
 	token := c.token + c.handed
-	if simTrace {
-		fmt.Println(s_(c), "uses", token, "needs", u.need)
-	}
 	if token < c.seen {
 		c.violated("S5: token %d of %s (needs %d) after %d", token, c.id, u.need, c.seen)
 	}
@@ -728,7 +714,3 @@ func TestUnits_S5_S11_S24_Simulation(t *testing.T) {
 		}
 	}
 }
-
-var simTrace bool
-
-func s_(c *simClient) string { return fmt.Sprint(c.now, " ", c.id) }

@@ -15,6 +15,8 @@ const (
 	AllUnits = 1 << 20
 	// MostUnits bounds the capacity of a Semaphore.
 	MostUnits = 1 << 40
+
+	unitsHeader = ":" // the field of the hash that is no client
 )
 
 // UnitsStatement is what a client says of an RWMutex or a Semaphore, as Statement is of a Mutex, in units. It is sent

@@ -61,10 +61,10 @@ func (g *Gate) passLocked(together bool) {
 			w.wake(false)
 			together = true
 		default:
+			together = g.all > 0 && !g.whole(w)
 			g.dequeueLocked(w)
 			g.admitLocked(w)
-			w.wake(true)
-			together = g.all > 0 && !g.whole(w)
+			w.wake(true) // from here on only its goroutine knows w
 		}
 		w = next
 	}

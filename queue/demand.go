@@ -202,6 +202,9 @@ func (g *Gate) fail(err error, fails func(*Waiter) bool) Order {
 	for w := g.waiters.head; w != nil; {
 		next := w.next
 		if fails(w) {
+			if g.heir == w {
+				g.heir = nil
+			}
 			g.dequeueLocked(w)
 			w.phase, w.failure = phaseOut, err
 			w.wake(true)

@@ -133,15 +133,15 @@ if l and l.own and (try or not stands) then l.strike(l.own) end
 local p = stands and (l and l.own or {client = client})
 if p then
   p.n, p.lease, p.alive, p.word = ARGV[2], ARGV[5], now + life, word
-  p.more = string.format(' %s %d %d', kind, want, cap)
+  p.more = string.format(' %s %d %d %d', kind, want, cap, kept)
 end
 
 -- fits reports whether nobody's capacity, that of the place's client or of a holder, is exceeded by what the place wants. What
 -- its client has already does not count. A place of a lock of another kind blocks until it ends.
 local function fits(q)
-  local is, wants, its = string.match(q.more, '^ (%a+) (%d+) (%d+)$')
+  local is, wants, its, keeps = string.match(q.more, '^ (%a+) (%d+) (%d+) (%d+)$')
   if is ~= kind then return false end
-  q.want, q.cap, q.record = tonumber(wants), tonumber(its), q.client == client and r or record_of(ask('hget', key, q.client))
+  q.want, q.cap, q.kept, q.record = tonumber(wants), tonumber(its), tonumber(keeps), q.client == client and r or record_of(ask('hget', key, q.client))
   local others = h.held - q.record.units
   if others > 0 and h.cap < q.cap and others + q.want <= q.cap and not scanned then -- who had so little may have left
     scan()
@@ -151,10 +151,10 @@ local function fits(q)
 end
 
 -- give gives a place what it wants. The client's own record is written at the end. If that of another cannot be, its units
--- count until a scan.
+-- count until a scan. What a client had beside its place may be gone: it learns of that by a number below its since.
 local function give(q, contended)
-  local was, made = q.record, nil
-  local to = {n = q.n, units = math.max(q.want, was.units), ends = math.max(was.ends, now + q.lease), contended = contended, cap = q.cap}
+  local was, ends, made = q.record, math.max(q.record.ends, now + q.lease), nil
+  local to = {n = was.units < q.kept and q.n - 1 or q.n, units = math.max(q.want, was.units), ends = ends, contended = contended, cap = q.cap}
   made, text = token_of(to)
   if not made then return nil end
   h.held = h.held - was.units
