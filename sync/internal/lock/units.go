@@ -168,6 +168,9 @@ func (c UnitsConversation) Next(d *queue.Demand, n uint64, now Moment) (UnitsCon
 	if !again {
 		c.silent = 0
 	}
+	if !differs && d.Used == 0 && d.Waiting == 0 { // what nobody uses is never renewed
+		s.Keep, s.Want = 0, 0
+	}
 	if s.Want > s.Have || s.Again || c.place { // it may have a place, and that be called
 		c.over = max(c.over, now+c.Life+c.Call+c.Late)
 	}

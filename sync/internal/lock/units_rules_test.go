@@ -308,6 +308,15 @@ func TestUnits_S30_Linger(t *testing.T) {
 	p.states(11, 10, 2, 0, 0)
 }
 
+// S30: units that nobody uses are never renewed.
+func TestUnits_S30_NoRenewalOfWhatNobodyUses(t *testing.T) {
+	p := newUnitsPlay(t)
+	p.has(10, 2)
+	p.demands(0, 0)
+	p.hears(UnitsNews{Word: Retry}, None)
+	p.states(11, 10, 2, 0, 0)
+}
+
 // S31: what the goroutines of a process do while a statement is open is one statement.
 func TestUnits_S31_OneStatement(t *testing.T) {
 	p := newUnitsPlay(t)

@@ -73,6 +73,9 @@ func (r *modelUnits) fits(client string, capacity, want int64) bool {
 
 func (r *modelUnits) give(client string, p unitsPlace, contended bool, now Moment) unitsRecord {
 	q := r.records[client]
+	if q.units < p.have {
+		p.n-- // deleted: its next statement finds that they are lost
+	}
 	q.n, q.units, q.ends, q.contended, q.capacity = p.n, max(p.want, q.units), max(q.ends, now+r.Call), contended, p.capacity
 	r.records[client] = q
 	if !contended {
@@ -117,14 +120,10 @@ func (r *modelUnits) state(client string, s UnitsStatement, capacity int64, now 
 	}
 	for len(r.line) > 0 && r.fits(r.line[0], r.places[r.line[0]].capacity, r.places[r.line[0]].want) {
 		c := r.line[0]
-		if r.records[c].units < r.places[c].have { // deleted: its next statement finds that they are lost
-			r.leave(c)
-			r.publish(c, UnitsNews{Word: Retry})
-			continue
-		}
+		n := r.places[c].n
 		q := r.give(c, r.places[c], len(r.line) > 1, now)
 		if c != client {
-			r.publish(c, UnitsNews{Word: Called, N: q.n, Units: q.units, Lease: r.Call, Contended: q.contended})
+			r.publish(c, UnitsNews{Word: Called, N: n, Units: q.units, Lease: r.Call, Contended: q.contended})
 		}
 	}
 	if len(r.line) > 0 {
