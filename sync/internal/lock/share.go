@@ -70,9 +70,13 @@ func (k *SharedKey) Enter(ctx context.Context, kind queue.Kind, units int64) err
 
 // enter brings w in. admits decides whether what the gate has let it in by can be relied on; if not, out leaves again.
 func (k *SharedKey) enter(ctx context.Context, w *queue.Waiter, admits func() (bool, time.Duration), out func() queue.Order) error {
-	for came := k.l.now(); ; w.Again() {
-		if k.l.closing.Load() {
+	came := k.l.now()
+	for first := true; ; first = false {
+		if k.l.closing.Load() && (first || w.Kind.IsRefusable()) { // who is parked in Lock stays parked
 			return ErrClosed
+		}
+		if !first {
+			w.Again()
 		}
 		in, order, err := k.gate.Enter(w)
 		if k.l.closing.Load() { // BeginClose may have visited this gate before
