@@ -423,6 +423,11 @@ func TestGate_I23_ATryWaitsForNobody(t *testing.T) {
 			time.Sleep(handOff)
 			x.must("a reader after the turn", x.enter(1, kind).refused, queue.ErrRefused)
 			x.g.Shrink(0)
+			x.give(1)
+			x.come(1, lock)
+			x.must("a writer beside a reader with one unit", x.enter(all, kind).refused, queue.ErrRefused)
+			x.g.Leave()
+			x.g.Shrink(0)
 		}
 	})
 }
@@ -464,6 +469,7 @@ func TestGate_I24_AGrantAdmitsWhomItWasFor(t *testing.T) {
 		x.g.Granted(1, true, forever)
 		v.mustBeIn()
 		w.mustWait()
+		x.must("the turn is over", x.g.Demand().TurnEnds <= x.now(), true)
 		x.mustJoin(false)
 		x.mustState(1, all)
 		x.g.Leave()
