@@ -195,6 +195,11 @@ func (m *Manager) sayClosing() {
 			oldest = g
 		}
 	}
+	for _, k := range m.locks.AllShared() {
+		if d := k.Gate().Demand(); d.Used > 0 {
+			classes[k.Settings().Class]++
+		}
+	}
 	site := ""
 	if oldest != nil {
 		if o := oldest.Owner(); o != nil {
@@ -210,6 +215,11 @@ func (m *Manager) parked() []string {
 	for _, k := range m.locks.All() {
 		if n := k.Queue().Len(); n > 0 {
 			problems = append(problems, fmt.Sprintf("%d callers are parked in Lock of %s", n, quoteKey(k.Name())))
+		}
+	}
+	for _, k := range m.locks.AllShared() {
+		if n := k.Gate().Demand().Waiting; n > 0 {
+			problems = append(problems, fmt.Sprintf("%d callers are parked in Lock or RLock of %s", n, quoteKey(k.Name())))
 		}
 	}
 	return problems

@@ -10,6 +10,7 @@ import (
 
 	"github.com/anteroom/anteroom/queue"
 	"github.com/anteroom/anteroom/renewal"
+	"github.com/anteroom/anteroom/sync/internal/lock"
 )
 
 // LockUntil is Lock, but for an end that only a test can give it. It reports whether the
@@ -54,6 +55,8 @@ func NothingLeft(t testing.TB, m *Manager) {
 		}
 	}
 }
+
+func (t *tenure) key() *lock.Key { return t.owner.Held().Key() }
 
 // InMemory tells, when it is asked, whether anything of what the library makes for h is.
 func InMemory(h *Hold) func() bool {

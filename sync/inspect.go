@@ -127,8 +127,11 @@ func (m *Manager) Destroy(key string) error {
 	if err := m.validKey(key); err != nil {
 		return newError(op, key, err)
 	}
-	if k := m.locks.Find(key); k != nil {
+	k := m.locks.Find(key)
+	if k != nil {
 		k.Done()
+	}
+	if k != nil || m.locks.UsedShared(key) != nil {
 		return newError(op, key, ErrInUse)
 	}
 	return nil

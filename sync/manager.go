@@ -37,11 +37,11 @@ type Manager struct {
 	reports   *report.Reports
 
 	mu       sync.Mutex
-	shared   map[LockConfig]*settings // guarded by mu
-	defaults *settings                // of Config.Defaults
-	left     []string                 // what Close did not see the end of, in words; guarded by mu
-	lost     int                      // among them holds; guarded by mu
-	closeErr error                    // guarded by mu
+	shared   map[use]*settings // guarded by mu
+	defaults *settings         // of Config.Defaults
+	left     []string          // what Close did not see the end of, in words; guarded by mu
+	lost     int               // among them holds; guarded by mu
+	closeErr error             // guarded by mu
 
 	client      io.Closer // that Open made; nil: it is the user's
 	clientUntil time.Time // when the last lease ends that Close has left; guarded by mu
@@ -80,15 +80,15 @@ func newManager(op string, rdb Redis, cfg Config) (*Manager, error) {
 		return fail(err)
 	}
 	cfg.ClientID = cfg.Dialect.wire().NewClientID(cfg.ClientID)
-	m := &Manager{cfg: cfg, goroutine: goid.Reader(), closed: make(chan struct{}), shared: map[LockConfig]*settings{}}
+	m := &Manager{cfg: cfg, goroutine: goid.Reader(), closed: make(chan struct{}), shared: map[use]*settings{}}
 	m.reports = report.New(report.Config{
 		ClientID: cfg.ClientID, Logger: cfg.Logger, LogKeys: cfg.LogKeys, Observer: cfg.Observer, Tracer: cfg.Tracer, OnEvent: cfg.OnEvent,
 		CommandTimeout: cfg.CommandTimeout, DefaultClass: builtIn.Name, Closing: m.closing.Load, CallSite: m.callSite,
-		Values: reportContext, Words: wordsOf,
+		Values: reportContext, SharedValues: sharedContext, Words: wordsOf,
 	})
 	onCommand, onRenewed := m.reports.Figures()
 	defaults, _ := cfg.Defaults.normalSettings()
-	m.defaults = m.settings(defaults)
+	m.defaults = m.settings(defaults, ofMutex)
 	timeout := m.defaults.lock.Timeout
 	m.wire, err = lettucecompat.New(rdb, lettucecompat.Options{
 		ClientID: cfg.ClientID, Dialect: cfg.Dialect.wire(), CommandTimeout: timeout, MaxInFlight: cfg.MaxInFlight,
@@ -104,7 +104,7 @@ func newManager(op string, rdb Redis, cfg Config) (*Manager, error) {
 	}
 	m.reports.Start()
 	m.locks = lock.New(lock.Config{
-		Wire: m.wire, ClientID: cfg.ClientID, Reporter: m.reports, Timeout: m.cfg.commandTimeout,
+		Wire: m.wire, ClientID: cfg.ClientID, Reporter: m.reports, Shared: m.reports, Timeout: m.cfg.commandTimeout,
 		Renewal: renewal.Config{
 			InFlight: cfg.RenewalInFlight, OnRenewed: onRenewed, OnFailed: m.reports.RenewalFailed, OnJump: m.reports.Jumped,
 		},

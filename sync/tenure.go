@@ -16,6 +16,7 @@ import (
 // them: the garbage collector finds when nobody can release it.
 type tenure struct {
 	owner lock.Owner
+	share *lock.Share // of an RWMutex or a Semaphore, in place of owner; nil: of a Mutex
 	m     *Manager
 
 	// Written before the owner is admitted.
@@ -29,18 +30,40 @@ type tenure struct {
 
 // newTenure returns that of h, which is its first Hold.
 func (m *Manager) newTenure(h *Hold) *tenure {
+	t := new(tenure)
+	t.init(m, h)
+	t.owner.Holder = t
+	return t
+}
+
+// newShare returns that of h, which is its first Hold, of an RWMutex or a Semaphore.
+func (m *Manager) newShare(h *Hold) *tenure {
+	t := new(struct {
+		tenure
+		share lock.Share
+	})
+	t.init(m, h)
+	t.tenure.share, t.share.Holder = &t.share, &t.tenure
+	return &t.tenure
+}
+
+func (t *tenure) init(m *Manager, h *Hold) {
 	h.sentinel = newSentinel()
-	t := &tenure{m: m, holds: 1, sentinel: h.sentinel.weak}
+	t.m, t.holds, t.sentinel = m, 1, h.sentinel.weak
 	if _, nested := HoldFrom(h.values); nested {
 		h.sentinel.values = h.values // in the tenure they would keep the outer Hold reachable
 	} else {
 		t.values = h.values
 	}
-	t.owner.Holder = t
-	return t
 }
 
-func (t *tenure) key() *lock.Key { return t.owner.Held().Key() }
+// possession is what t has.
+func (t *tenure) possession() lock.Possession {
+	if t.share != nil {
+		return t.share
+	}
+	return &t.owner
+}
 
 // reachable reports whether anybody can still release t.
 func (t *tenure) reachable() bool {
@@ -55,9 +78,22 @@ func reportContext(o *lock.Owner) context.Context {
 	if o == nil {
 		return context.Background()
 	}
-	t, is := o.Holder.(*tenure)
+	t, _ := o.Holder.(*tenure)
+	return t.reportContext()
+}
+
+// sharedContext does the same for the first of some shares.
+func sharedContext(shares []*lock.Share) context.Context {
+	if len(shares) == 0 {
+		return context.Background()
+	}
+	t, _ := shares[0].Holder.(*tenure)
+	return t.reportContext()
+}
+
+func (t *tenure) reportContext() context.Context {
 	switch {
-	case !is:
+	case t == nil:
 	case t.values != nil:
 		return t.values
 	default:
@@ -122,6 +158,9 @@ func (t *tenure) Lost(o *lock.Owner, l *lock.Loss) {
 	l.Note = t.m.reports.NoteOn(o, holds)
 }
 
+// LostShare does the same for an RWMutex or a Semaphore. It implements lock.SharedHolder.
+func (t *tenure) LostShare(s *lock.Share, l *lock.Loss) { t.end(t.m.lossError("hold", s.Name(), l)) }
+
 // unnotified is the lock.Holder of all owners by Lock.
 type unnotified Manager
 
@@ -146,8 +185,8 @@ var firstAnswer = func() context.Context {
 // exit ends one unit of o: an Unlock or a Hold's Release. It returns an error as Hold.Release
 // documents. wait bounds how long the caller waits for Redis; nil: for the first answer only.
 // values is the context with which the unit was acquired, for a Tracer; nil: it hears nothing.
-func (m *Manager) exit(op string, o *lock.Owner, wait, values context.Context) error {
-	k := o.Held().Key()
+func (m *Manager) exit(op string, o lock.Possession, wait, values context.Context) error {
+	key, class := o.Name(), o.Settings().Class
 	var ended func(observe.Outcome, time.Duration, error)
 	if m.reports.Observed() && values != nil {
 		ended = m.reports.Releasing(op, o, wait, values)
@@ -162,23 +201,23 @@ func (m *Manager) exit(op string, o *lock.Owner, wait, values context.Context) e
 	r := o.Exit(wait)
 	var err *Error
 	fail := func(outcome observe.Outcome, kind error) {
-		err = &Error{Op: op, Key: k.Name(), Outcome: outcome, Err: joined(kind, r.Err, releasedLater)}
+		err = &Error{Op: op, Key: key, Outcome: outcome, Err: joined(kind, r.Err, releasedLater)}
 	}
 	outcome := observe.OutcomeReleased
 	switch {
 	case r.Stale:
-		err := &Error{Op: op, Key: k.Name(), Outcome: observe.OutcomeMistake, Err: ErrNotHeld}
-		m.reports.Released(k, "", 0, err.Err, ended)
+		err := &Error{Op: op, Key: key, Outcome: observe.OutcomeMistake, Err: ErrNotHeld}
+		m.reports.Released(class, "", 0, err.Err, ended)
 		return err
 	case r.HandedOff:
 		outcome = observe.OutcomeHandedOff
 	case r.Nested:
 		outcome = observe.OutcomeNested
 		if l := o.Err(); l != nil {
-			err = m.lossError(op, k.Name(), l)
+			err = m.lossError(op, key, l)
 		}
 	case r.Lost != nil:
-		err = m.lossError(op, k.Name(), r.Lost)
+		err = m.lossError(op, key, r.Lost)
 	case r.Unknown:
 		fail(observe.OutcomeUnknown, ErrUnknown)
 	case r.Err != nil:
@@ -189,7 +228,7 @@ func (m *Manager) exit(op string, o *lock.Owner, wait, values context.Context) e
 		outcome, failed, why = err.Outcome, err, err.Err
 	}
 	if m.reports.Observed() {
-		m.reports.Released(k, outcome, held, why, ended)
+		m.reports.Released(class, outcome, held, why, ended)
 	}
 	return failed
 }

@@ -93,11 +93,10 @@ func (s *services) Changes() (came, went []uint64) { return s.m.locks.Changes() 
 
 // Lookup describes a grant; false where it has ended.
 func (s *services) Lookup(id uint64) (watchdog.Facts, bool) {
-	g := s.m.locks.Held(id)
-	if g == nil {
-		return watchdog.Facts{}, false
+	if g := s.m.locks.Held(id); g != nil {
+		return facts(g, s.m.leases.Now())
 	}
-	return facts(g, s.m.leases.Now())
+	return s.sharedFacts(id)
 }
 
 // LookupAll goes through the grants step by step: each step reads, of every one, a place in
@@ -123,8 +122,10 @@ func (s *services) LookupAll(list []watchdog.Facts) {
 	}
 	now := s.m.leases.Now()
 	for i, g := range grants {
-		if list[i] = (watchdog.Facts{}); g != nil {
+		if g != nil {
 			list[i], _ = facts(g, now)
+		} else {
+			list[i], _ = s.sharedFacts(list[i].ID)
 		}
 	}
 }
@@ -193,7 +194,7 @@ func (s *services) Act(id uint64, action string, f watchdog.Finding) bool {
 	g := s.m.locks.Held(id)
 	switch {
 	case g == nil:
-		return false
+		return s.endShare(id, action, f)
 	case g.Loss() != nil && action == watchdog.ActionDelete:
 		g.Expel()
 		return true

@@ -61,16 +61,17 @@ type Locks struct {
 	keys    map[string]*Key
 	grants  map[uint64]*Held // neither released nor lost; by the number of their record
 	shared  map[string]*SharedKey
-	lost    map[uint64]*Held // lost, and their owner, who cannot be notified, has not exited
-	came    []uint64         // since Changes was called
-	went    []uint64         // of those that Changes has named
-	changed chan struct{}    // closed and replaced when Close may have less to wait for
+	shares  map[uint64]*Share // registered
+	lost    map[uint64]*Held  // lost, and their owner, who cannot be notified, has not exited
+	came    []uint64          // since Changes was called
+	went    []uint64          // of those that Changes has named
+	changed chan struct{}     // closed and replaced when Close may have less to wait for
 }
 
 // New returns the Locks of a client, and starts its renewals.
 func New(cfg Config) *Locks {
 	l := &Locks{
-		cfg: cfg, wire: cfg.Wire, keys: map[string]*Key{}, shared: map[string]*SharedKey{}, grants: map[uint64]*Held{}, lost: map[uint64]*Held{},
+		cfg: cfg, wire: cfg.Wire, keys: map[string]*Key{}, shared: map[string]*SharedKey{}, shares: map[uint64]*Share{}, grants: map[uint64]*Held{}, lost: map[uint64]*Held{},
 		changed: make(chan struct{}), waiters: sync.Pool{New: func() any { return new(queue.Waiter) }},
 	}
 	l.number.Store(max(uint64(time.Now().UnixMicro()), lettucecompat.FirstNumber))

@@ -20,6 +20,8 @@ type Loss struct {
 	renewal.Cause
 	Owner *Owner // whose it was; nil where nobody owned it
 	Note  any    // of the Holder
+
+	Shares []*Share // of an RWMutex or a Semaphore: whose it was
 }
 
 // Error returns the reason.

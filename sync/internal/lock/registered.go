@@ -1,7 +1,5 @@
 package lock
 
-import "slices"
-
 // This file registers grants, for Close and for the watchdog.
 
 // grown is how many numbers in Locks.came may be of grants that have ended, beside as many as are registered: short
@@ -13,9 +11,7 @@ func (l *Locks) register(g *Held) {
 	defer l.mu.Unlock()
 	l.grants[g.n] = g
 	l.came = append(l.came, g.n)
-	if len(l.came) > 2*len(l.grants)+grown {
-		l.came = slices.DeleteFunc(l.came, func(n uint64) bool { return l.registered(n) == nil })
-	}
+	l.trimLocked()
 }
 
 // unregister takes out g, which was released or lost. Where owner, who had it, cannot be notified, it stays registered
@@ -81,6 +77,8 @@ func (l *Locks) Changes() (came, went []uint64) {
 	for _, n := range came {
 		if g := l.registered(n); g != nil {
 			g.watched = true
+		} else if s := l.shares[n]; s != nil {
+			s.watched = true
 		}
 	}
 	return came, went

@@ -25,6 +25,12 @@ type Share struct {
 	token   int64
 	since   Moment
 	entered atomic.Int32 // times, that have not exited
+
+	until   atomic.Int64 // the Moment at which it ends by itself; 0: never. See Limit
+	number  atomic.Uint64
+	timer   *time.Timer // of until; guarded by SharedKey.mu
+	loss    *Loss       // of this share alone; guarded by SharedKey.mu
+	watched bool        // Changes has named it; guarded by Locks.mu
 }
 
 // SharedHolder is notified of a loss.
@@ -171,25 +177,40 @@ func (s *Share) Since() Moment { return s.since }
 func (s *Share) Token() int64 { return s.token }
 
 // Deadline returns until when the units can be relied on without a further renewal.
-func (s *Share) Deadline() time.Time { return s.g.lease.Deadline() }
+func (s *Share) Deadline() time.Time {
+	d := s.g.lease.Deadline()
+	if until := s.until.Load(); until > 0 {
+		if own := s.g.k.at(Moment(until)); own.Before(d) {
+			return own
+		}
+	}
+	return d
+}
 
 // Err returns nil while the units can be relied on, and otherwise why not.
 func (s *Share) Err() *Loss {
-	if l := s.g.Loss(); l != nil {
+	if l := s.Loss(); l != nil {
 		return l
 	}
-	if !s.g.lease.Valid(s.g.k.l.leases.Now()) {
+	now := s.g.k.l.leases.Now()
+	if until := s.until.Load(); until > 0 && now >= Moment(until) {
+		return &Loss{Cause: s.fixed()}
+	}
+	if !s.g.lease.Valid(now) {
 		return s.g.lossOr(renewal.ReasonDeadline)
 	}
 	return nil
 }
 
-// Again enters once more, and reports whether s was inside. One more Exit is due then.
-func (s *Share) Again() bool {
+// Again enters once more, if s is inside. One more Exit is due then.
+func (s *Share) Again() error {
 	for {
 		n := s.entered.Load()
-		if n <= 0 || s.entered.CompareAndSwap(n, n+1) {
-			return n > 0
+		switch {
+		case n <= 0:
+			return errExited
+		case s.entered.CompareAndSwap(n, n+1):
+			return nil
 		}
 	}
 }
@@ -218,14 +239,20 @@ func (s *Share) Exit(ctx context.Context) ExitResult {
 		return ExitResult{Stale: true}
 	}
 	g, k := s.g, s.g.k
+	k.l.Unregister(s)
 	loss := s.Err()
 	k.mu.Lock()
+	if s.timer != nil {
+		s.timer.Stop()
+	}
 	delete(g.owners, s)
 	k.gate.Exit(&s.w)
 	k.exitedLocked(g)
 	k.mu.Unlock()
 	if loss != nil {
-		g.lease.Lose(loss.Cause)
+		if s.until.Load() == 0 && s.loss == nil { // else it is this share's alone
+			g.lease.Lose(loss.Cause)
+		}
 		k.kick()
 		return ExitResult{ReleaseResult: ReleaseResult{Lost: loss}}
 	}

@@ -87,11 +87,13 @@ func (g *SharedHeld) Lost(c renewal.Cause) {
 	k.mu.Lock()
 	g.loss = l
 	owners := g.ownersLocked()
+	l.Shares = owners
 	k.mu.Unlock()
 	for _, s := range owners {
 		if s.Holder != nil {
 			s.Holder.LostShare(s, l)
 		}
+		k.l.Unregister(s)
 	}
 	// Until the confirmed lease is over the owners have the margin to react, unless Redis has said that the units are gone.
 	var left time.Duration

@@ -84,10 +84,11 @@ func (p *Reports) ReentryLost(k *lock.Key) {
 	})
 }
 
-// SelfDeadlock reports a Lock or Do by a goroutine that holds the key.
-func (p *Reports) SelfDeadlock(k *lock.Key) {
+// SelfDeadlock reports a Lock or Do by a goroutine that holds the key, which it has taken at that site. instead is what it
+// can do.
+func (p *Reports) SelfDeadlock(key, class, site, instead string) {
 	p.event(context.Background(), observe.Event{
-		Kind: observe.EventSelfDeadlock, Key: k.Name(), Class: k.Settings().Class, CallSite: p.cfg.CallSite(), Text: selfDeadlockText(k.Owner()),
+		Kind: observe.EventSelfDeadlock, Key: key, Class: class, CallSite: p.cfg.CallSite(), Text: selfDeadlockText(site, instead),
 	})
 }
 

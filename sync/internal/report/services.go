@@ -156,7 +156,7 @@ func (p *Reports) Alert(f watchdog.Facts, c watchdog.Check, failures int) {
 		p.troubles.observed("", "", "", v.Err, false)
 	}
 	ev := observe.Event{
-		Kind: observe.EventAlert, Key: f.Key, Class: f.Class, Holder: p.locks.Field(f.ID), Check: c.String(), CallSite: f.CallSite, Found: p.found(verdicts),
+		Kind: observe.EventAlert, Key: f.Key, Class: f.Class, Holder: p.fieldOf(f.ID), Check: c.String(), CallSite: f.CallSite, Found: p.found(verdicts),
 		Text: alertText(v, failures), Err: v.Err,
 	}
 	if p.said(v.Finding) {
@@ -170,7 +170,7 @@ func (p *Reports) Alert(f watchdog.Facts, c watchdog.Check, failures int) {
 func (p *Reports) AlertCleared(f watchdog.Facts, c watchdog.Check) {
 	p.to.Alert(cmp.Or(f.Class, p.cfg.DefaultClass), c.String(), false)
 	ev := observe.Event{
-		Kind: observe.EventAlertCleared, Key: f.Key, Class: f.Class, Holder: p.locks.Field(f.ID), Check: c.String(), Text: "the check passes again, or the hold has ended",
+		Kind: observe.EventAlertCleared, Key: f.Key, Class: f.Class, Holder: p.fieldOf(f.ID), Check: c.String(), Text: "the check passes again, or the hold has ended",
 	}
 	of := alert{f.ID, c}
 	if !p.alerts[of] {
@@ -207,7 +207,7 @@ func (p *Reports) Recovery(f watchdog.Facts, v watchdog.Verdict, action string, 
 		kind = observe.EventAbandoned
 	}
 	ev := observe.Event{
-		Kind: kind, Key: f.Key, Class: f.Class, Holder: p.locks.Field(f.ID), Check: v.Check.String(), CallSite: f.CallSite,
+		Kind: kind, Key: f.Key, Class: f.Class, Holder: p.fieldOf(f.ID), Check: v.Check.String(), CallSite: f.CallSite,
 		Text: recoveryText(v.Reason, action, o), Err: v.Err,
 	}
 	if kind == observe.EventRecovery && (!concerns(action, o) || p.said(v.Finding)) {
@@ -215,6 +215,14 @@ func (p *Reports) Recovery(f watchdog.Facts, v watchdog.Verdict, action string, 
 		return
 	}
 	p.event(p.valuesOf(f), ev)
+}
+
+// fieldOf returns the field in Redis of what the watchdog knows by that number.
+func (p *Reports) fieldOf(id uint64) string {
+	if s := p.locks.Share(id); s != nil {
+		return s.Field()
+	}
+	return p.locks.Field(id)
 }
 
 // concerns reports whether a person has to know of an action: it ends a hold some day, or it was in vain. A finding
