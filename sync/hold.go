@@ -251,7 +251,7 @@ func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 	if err := h.err(); err != nil {
 		return err
 	}
-	if h.t.share != nil {
+	if h.t.share() != nil {
 		return newError(op, h.Key(), errUnitsLease)
 	}
 	r := h.t.owner.Extend(ctx, d)

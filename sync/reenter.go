@@ -46,7 +46,7 @@ func (h *Hold) reenter(ctx context.Context, r *request) (*Hold, error) {
 	if err := t.m.compatible(settingsIn(p), r.settings, p.Who().CallSite); err != nil {
 		return fail(observe.OutcomeMistake, err)
 	}
-	if r.units > 1 && t.share.Has() < r.units {
+	if r.units > 1 && t.share().Has() < r.units {
 		return fail(observe.OutcomeMistake, ErrUpgrade)
 	}
 	// Its place among the Holds comes first: where the unit is added, a Release of h beside

@@ -244,10 +244,10 @@ func (h *Hold) Units() int64 {
 	switch {
 	case h == nil:
 		return 0
-	case h.t.share == nil:
+	case h.t.share() == nil:
 		return 1
 	}
-	return h.t.share.Has()
+	return h.t.share().Has()
 }
 
 // Downgrade makes a hold that writes an RWMutex one that reads it, at once: nobody writes in between, and readers who wait
@@ -257,9 +257,9 @@ func (h *Hold) Downgrade() error {
 	if err := h.err(); err != nil {
 		return err
 	}
-	if h.t.share == nil || settingsIn(h.t.share).capacity != ofRWMutex {
+	if h.t.share() == nil || settingsIn(h.t.share()).capacity != ofRWMutex {
 		return newError("downgrade", h.Key(), errNoWriter)
 	}
-	h.t.share.Downgrade()
+	h.t.share().Downgrade()
 	return nil
 }

@@ -156,7 +156,7 @@ func (s *sharedLock) acquire(ctx context.Context, op string, kind queue.Kind, un
 	defer k.Done()
 	h := &Hold{values: ctx}
 	h.t = m.newShare(h)
-	share := h.t.share
+	share := h.t.share()
 	share.Units, share.Goroutine, share.Kind, share.CallSite = units, uint64(m.goroutine()), kind, m.callSite()
 	if strings.HasSuffix(op, "do") {
 		s.waitsForItself(k, kind)

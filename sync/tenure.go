@@ -16,7 +16,6 @@ import (
 // them: the garbage collector finds when nobody can release it.
 type tenure struct {
 	owner lock.Owner
-	share *lock.Share // of an RWMutex or a Semaphore, in place of owner; nil: of a Mutex
 	m     *Manager
 
 	// Written before the owner is admitted.
@@ -40,10 +39,10 @@ func (m *Manager) newTenure(h *Hold) *tenure {
 func (m *Manager) newShare(h *Hold) *tenure {
 	t := new(struct {
 		tenure
-		share lock.Share
+		has lock.Share
 	})
 	t.init(m, h)
-	t.tenure.share, t.share.Holder = &t.share, &t.tenure
+	t.owner.Holder, t.has.Holder = (*inPlace)(&t.has), &t.tenure
 	return &t.tenure
 }
 
@@ -57,10 +56,22 @@ func (t *tenure) init(m *Manager, h *Hold) {
 	}
 }
 
+// inPlace is a Share that is in place of an owner, which is then used for nothing but to lead to it: a tenure of a Mutex
+// gets no larger for that.
+type inPlace lock.Share
+
+func (*inPlace) Lost(*lock.Owner, *lock.Loss) {}
+
+// share returns what t has of an RWMutex or a Semaphore, nil where it has the lock of a Mutex.
+func (t *tenure) share() *lock.Share {
+	s, _ := t.owner.Holder.(*inPlace)
+	return (*lock.Share)(s)
+}
+
 // possession is what t has.
 func (t *tenure) possession() lock.Possession {
-	if t.share != nil {
-		return t.share
+	if s := t.share(); s != nil {
+		return s
 	}
 	return &t.owner
 }

@@ -57,15 +57,16 @@ type Locks struct {
 	flying    atomic.Int64 // statements that were not dealt with yet
 	waiters   sync.Pool    // of *queue.Waiter: a channel must not leave a test bubble that has these Locks
 
-	mu      sync.Mutex
-	keys    map[string]*Key
-	grants  map[uint64]*Held // neither released nor lost; by the number of their record
-	shared  map[string]*SharedKey
-	shares  map[uint64]*Share // registered
-	lost    map[uint64]*Held  // lost, and their owner, who cannot be notified, has not exited
-	came    []uint64          // since Changes was called
-	went    []uint64          // of those that Changes has named
-	changed chan struct{}     // closed and replaced when Close may have less to wait for
+	mu            sync.Mutex
+	keys          map[string]*Key
+	grants        map[uint64]*Held // neither released nor lost; by the number of their record
+	shared        map[string]*SharedKey
+	shares        map[uint64]*Share // registered
+	registrations uint64            // of shares
+	lost          map[uint64]*Held  // lost, and their owner, who cannot be notified, has not exited
+	came          []uint64          // since Changes was called
+	went          []uint64          // of those that Changes has named
+	changed       chan struct{}     // closed and replaced when Close may have less to wait for
 }
 
 // New returns the Locks of a client, and starts its renewals.

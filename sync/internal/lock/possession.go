@@ -174,12 +174,19 @@ func (l *Locks) UsedShared(name string) *Settings {
 	return nil
 }
 
+// sharesFrom is above all numbers of grants.
+const sharesFrom = 1 << 63
+
+// IsShare reports whether a number is of a share, which may be over.
+func IsShare(n uint64) bool { return n > sharesFrom }
+
 // Register makes Changes name s, under a number of its own, until Unregister.
 func (l *Locks) Register(s *Share) {
-	n := l.number.Add(1)
-	s.number.Store(n)
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.registrations++
+	n := sharesFrom + l.registrations
+	s.number.Store(n)
 	l.shares[n] = s
 	l.came = append(l.came, n)
 	l.trimLocked()

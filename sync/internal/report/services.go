@@ -125,6 +125,9 @@ func (p *Reports) valuesOf(f watchdog.Facts) context.Context {
 	if g := p.locks.Held(f.ID); g != nil { // 0, the whole process, is none's number
 		return p.cfg.Values(g.Owner())
 	}
+	if s := p.locks.Share(f.ID); s != nil {
+		return p.cfg.SharedValues([]*lock.Share{s})
+	}
 	return context.Background()
 }
 
@@ -219,8 +222,8 @@ func (p *Reports) Recovery(f watchdog.Facts, v watchdog.Verdict, action string, 
 
 // fieldOf returns the field in Redis of what the watchdog knows by that number.
 func (p *Reports) fieldOf(id uint64) string {
-	if s := p.locks.Share(id); s != nil {
-		return s.Field()
+	if lock.IsShare(id) {
+		return p.cfg.ClientID
 	}
 	return p.locks.Field(id)
 }
