@@ -47,6 +47,9 @@ func (s *Share) Who() Who            { return Who{s.Goroutine, s.Kind, s.CallSit
 // Field returns the field of the client, whose shares of the key have one together.
 func (s *Share) Field() string { return s.g.Field() }
 
+// Since returns the Moment of the grant.
+func (g *SharedHeld) Since() Moment { return g.since }
+
 // Field returns the field in Redis.
 func (g *SharedHeld) Field() string { return g.k.l.cfg.ClientID }
 
