@@ -240,5 +240,13 @@ func (m *Manager) waitedFor() iter.Seq[waits.Key] {
 				return
 			}
 		}
+		for _, k := range m.locks.AllShared() {
+			cfg := &k.Settings().Of.(*settings).cfg
+			if k.Gate().Demand().Waiting > 0 && !yield(waits.Key{
+				Name: k.Name(), Queue: sharedQueue{k}, Limit: cmp.Or(cfg.LongWait, m.cfg.LongWait), Of: k,
+			}) {
+				return
+			}
+		}
 	}
 }

@@ -36,3 +36,10 @@ func (k *SharedKey) State() SharedState {
 	}
 	return s
 }
+
+// Answer returns the last answer of Redis to a statement, nil before the first.
+func (k *SharedKey) Answer() *lettucecompat.UnitsAnswer {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.answer
+}
