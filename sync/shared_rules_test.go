@@ -593,3 +593,108 @@ func TestShared_ATraceEnds(t *testing.T) {
 		}
 	})
 }
+
+func TestShared_Snapshot(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.client(), anteroom.Config{RecordCallSites: true})
+		rw, sem := m.RWMutex("rw"), m.Semaphore("sem", 5)
+		w, two := must[theHold](t)(rw.Acquire(bg)), must[theHold](t)(sem.Acquire(bg, 2))
+		waits := make(chan theHold, 1)
+		go func() { waits <- must[theHold](t)(rw.RAcquire(bg)) }()
+		time.Sleep(time.Second)
+		for _, states := range [][]observe.State{m.Snapshot(), m.Survey(observe.SurveyOptions{}).States} {
+			byKey := map[string]observe.State{}
+			for _, s := range states {
+				byKey[s.Key] = s
+			}
+			if len(byKey) != 2 {
+				t.Fatalf("%+v", states)
+			}
+			if s := byKey["rw"]; s.Status != "owned" || s.Holder != m.ClientID() || s.Goroutine == 0 || s.Kind != "hold" || s.CallSite == "" ||
+				s.Units != 1<<20 || s.Used != 1<<20 || s.Readers != 0 || s.Count != 1 || s.Waiting != 1 || len(s.Waiters) != 1 ||
+				s.Waiters[0].Waiting != time.Second || s.Waiters[0].CallSite == "" || s.Deadline.IsZero() || s.NextRenewal.IsZero() {
+				t.Errorf("rw: %+v", s)
+			}
+			if s := byKey["sem"]; s.Status != "owned" || s.Units != 2 || s.Used != 2 || s.Capacity != 5 || s.Count != 1 || s.Waiting != 0 {
+				t.Errorf("sem: %+v", s)
+			}
+		}
+		if c := m.Counts()["default"]; c.Held != 2 || c.Waiting != 1 || c.OldestWait != time.Second {
+			t.Errorf("counts %+v", c)
+		}
+		info := must[anteroom.Info](t)(m.Inspect(bg, "sem"))
+		if info.Kind != "Semaphore" || info.Capacity != 5 || len(info.Holders) != 1 || info.Holders[0].Client != m.ClientID() || info.Holders[0].Count != 2 {
+			t.Errorf("%+v", info)
+		}
+		ok(t, w.Release(bg))
+		r := <-waits
+		for _, s := range m.Snapshot() {
+			if s.Key == "rw" && (s.Readers != 1 || s.Goroutine != 0 || s.Status != "owned") {
+				t.Errorf("%+v", s)
+			}
+		}
+		ok(t, r.Release(bg))
+		ok(t, two.Release(bg))
+		time.Sleep(time.Minute)
+		if states := m.Snapshot(); len(states) != 0 {
+			t.Errorf("left behind %+v", states)
+		}
+	})
+}
+
+// A long wait names how many readers of this process keep the writer out, and where those came in that are known by name.
+func TestShared_S2_ALongWaitNamesTheReaders(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, rec := manager(t, s.client(), anteroom.Config{RecordCallSites: true, LongWait: 5 * time.Second})
+		rw := m.RWMutex("k")
+		rw.RLock()
+		h := must[theHold](t)(rw.RAcquire(bg))
+		go pass(rw)
+		time.Sleep(20 * time.Second)
+		evs := rec.of(observe.EventLongWait)
+		if len(evs) != 1 || evs[0].Waiters != 1 || !strings.Contains(evs[0].Text, "read by 2 callers") || !strings.Contains(evs[0].Text, "shared_rules_test.go") {
+			t.Errorf("events %+v", evs)
+		}
+		ok(t, h.Release(bg))
+		rw.RUnlock()
+		time.Sleep(time.Second)
+	})
+}
+
+// ForceRelease takes all units, and their holders are notified.
+func TestShared_ForceRelease(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		a, rec := manager(t, s.client(), anteroom.Config{})
+		b, _ := manager(t, s.client(), anteroom.Config{})
+		h := must[theHold](t)(a.Semaphore("k", 3).Acquire(bg, 2))
+		time.Sleep(time.Second)
+		broken := must[[]string](t)(b.ForceRelease(bg, "k"))
+		time.Sleep(time.Second)
+		if len(broken) != 1 || h.Held() || len(rec.of(observe.EventLost)) != 1 {
+			t.Errorf("broken %v, the holder: %v", broken, h.Err())
+		}
+		_ = h.Release(bg)
+		ok(t, must[theHold](t)(b.Semaphore("k", 3).TryAcquire(bg, 3)).Release(bg))
+	})
+}
+
+// MaxHold ends a Hold whose process keeps its other units.
+func TestShared_MaxHold(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, rec := manager(t, s.client(), anteroom.Config{})
+		sem, err := m.NewSemaphore(anteroom.LockConfig{Key: "k", MaxHold: 20 * time.Second, Recovery: anteroom.RecoverRelease}, 3)
+		ok(t, err)
+		old := must[theHold](t)(sem.Acquire(bg, 2))
+		time.Sleep(15 * time.Second)
+		young := must[theHold](t)(sem.Acquire(bg, 1))
+		time.Sleep(15 * time.Second)
+		if old.Held() || !errors.Is(context.Cause(old.Context()), anteroom.ErrLost) || !young.Held() {
+			t.Errorf("the old one: %v, the young one: %v", old.Err(), young.Err())
+		}
+		if evs := rec.of(observe.EventLost); len(evs) != 1 || evs[0].Reason != observe.LostWatchdog {
+			t.Errorf("events %+v", evs)
+		}
+		ok(t, must[theHold](t)(sem.TryAcquire(bg, 2)).Release(bg))
+		ok(t, young.Release(bg))
+	})
+}
