@@ -68,7 +68,7 @@ func (rw *RWMutex) Config() LockConfig { return rw.config() }
 // configuration, a closed Manager. Any answer of Redis is retried until the lock is obtained.
 func (rw *RWMutex) RLock() {
 	if rw != nil {
-		if k := rw.last.Load(); k != nil && k.Join() {
+		if k := rw.last.Load(); k != nil && !rw.m.closing.Load() && k.Join() {
 			return
 		}
 	}

@@ -229,7 +229,10 @@ func (s *sharedLock) enterUnnamed(ctx context.Context, op string, kind queue.Kin
 	}
 	defer k.Done()
 	s.waitsForItself(k, kind)
-	if err = ctx.Err(); err == nil {
+	if err = ctx.Err(); s.m.closing.Load() {
+		err = lock.ErrClosed // also where the gate is open
+	}
+	if err == nil {
 		if err = k.Enter(ctx, kind, units); err == nil {
 			if s.m.reports.Observed() {
 				s.m.reports.AcquiredUnnamed(&r.attempt, k.Held())

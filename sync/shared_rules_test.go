@@ -525,6 +525,14 @@ func TestShared_Close(t *testing.T) {
 		if _, err := rw.RAcquire(bg); !errors.Is(err, anteroom.ErrClosed) {
 			t.Errorf("who comes gets %v", err)
 		}
+		func() {
+			defer func() {
+				if e, is := recover().(*anteroom.Error); !is || !errors.Is(e, anteroom.ErrClosed) {
+					t.Errorf("RLock panics with %v", e)
+				}
+			}()
+			rw.RLock()
+		}()
 		_ = h.Release(bg)
 	})
 }
@@ -658,6 +666,23 @@ func TestShared_S2_ALongWaitNamesTheReaders(t *testing.T) {
 		ok(t, h.Release(bg))
 		rw.RUnlock()
 		time.Sleep(time.Second)
+	})
+}
+
+// A release that finds the units gone returns that, and it is reported.
+func TestShared_S4_AReleaseFindsTheLoss(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, rec := manager(t, s.client(), anteroom.Config{})
+		for i, h := range []theHold{must[theHold](t)(m.RWMutex("k").Acquire(bg)), must[theHold](t)(m.Semaphore("sem", 2).Acquire(bg, 1))} {
+			s.Del(h.Key())
+			if err := h.Release(bg); !errors.Is(err, anteroom.ErrLost) {
+				t.Errorf("Release of %s: %v", h.Key(), err)
+			}
+			time.Sleep(time.Second)
+			if evs := rec.of(observe.EventLost); len(evs) != i+1 || evs[i].Owners != 1 || evs[i].Reason != observe.LostGone {
+				t.Errorf("events %+v", evs)
+			}
+		}
 	})
 }
 

@@ -228,6 +228,10 @@ func (m *Manager) exit(op string, o lock.Possession, wait, values context.Contex
 			err = m.lossError(op, key, l)
 		}
 	case r.Lost != nil:
+		if s, is := o.(*lock.Share); is && r.Lost.By == lock.ByRelease && s.Loss() == nil {
+			r.Lost.Shares = []*lock.Share{s}
+			m.reports.LostShared(s.Held(), r.Lost) // nobody else has found it
+		}
 		err = m.lossError(op, key, r.Lost)
 	case r.Unknown:
 		fail(observe.OutcomeUnknown, ErrUnknown)
