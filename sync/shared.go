@@ -208,6 +208,9 @@ func (s *sharedLock) enter(ctx context.Context, k *lock.SharedKey, r *request, s
 		return err
 	}
 	s.m.locks.Register(share)
+	if share.Loss() != nil { // meanwhile
+		s.m.locks.Unregister(share)
+	}
 	if s.m.reports.Observed() {
 		s.m.reports.Acquired(&r.attempt, share)
 	}
