@@ -204,7 +204,7 @@ func TestRWMutex_Try(t *testing.T) {
 			}
 		}
 		rw.RUnlock()
-		time.Sleep(20 * time.Millisecond) // two were inside: unused units linger
+		time.Sleep(time.Second) // two were inside: unused units linger
 		if !other.TryLock() {
 			t.Error("the lock is free")
 		} else {

@@ -673,6 +673,7 @@ func TestShared_S2_ALongWaitNamesTheReaders(t *testing.T) {
 func TestShared_S4_AReleaseFindsTheLoss(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, rec := manager(t, s.client(), anteroom.Config{})
+		time.Sleep(time.Second) // what comes alone, long after the last one, goes back at once
 		for i, h := range []theHold{must[theHold](t)(m.RWMutex("k").Acquire(bg)), must[theHold](t)(m.Semaphore("sem", 2).Acquire(bg, 1))} {
 			s.Del(h.Key())
 			if err := h.Release(bg); !errors.Is(err, anteroom.ErrLost) {
