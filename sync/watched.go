@@ -241,9 +241,9 @@ func (m *Manager) waitedFor() iter.Seq[waits.Key] {
 			}
 		}
 		for _, k := range m.locks.AllShared() {
-			cfg := &k.Settings().Of.(*settings).cfg
+			limit := cmp.Or(k.Settings().Of.(*settings).cfg.LongWait, m.cfg.LongWait)
 			if k.Gate().Demand().Waiting > 0 && !yield(waits.Key{
-				Name: k.Name(), Queue: sharedQueue{k}, Limit: cmp.Or(cfg.LongWait, m.cfg.LongWait), Of: k,
+				Name: k.Name(), Queue: sharedQueue{k}, Limit: limit, Of: k,
 			}) {
 				return
 			}
