@@ -63,7 +63,7 @@ type UnitsAnswer struct {
 	Contended bool          // another client waits, which the units that this one has keep from being called
 	Token     int64         // of units that no answer told of before; 0 without them, or without Terms.Fenced
 	Ahead     int           // Waits: how many places are before it
-	Next      time.Duration // after this time the lease of one of the holders may be over
+	Next      time.Duration // Waits, Refused: after this time the lease of a holder may be over; 0: nobody holds
 	Capacity  int64         // the least of those who hold, which counts; that of the client if nobody holds
 	Err       error
 }
