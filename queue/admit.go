@@ -31,8 +31,8 @@ func (g *Gate) arrangeLocked(together bool) {
 }
 
 // passLocked admits the head, and those after it as long as they fit. With a reader all readers that wait come in, in a
-// fair Gate those before the first writer. If nobody is owed and the Gate is not fair, they are woken instead, and come in
-// when they run, unless a newcomer is quicker. One wake-up that is on its way is enough: its receiver passes on.
+// fair Gate those before the first writer. If the Gate is not fair and nobody is owed, they are woken instead, and come
+// in when they run, unless a newcomer is quicker. An heir whose wake-up is on its way passes on, so no other is woken.
 func (g *Gate) passLocked(together bool) {
 	if g.lost && g.word.Load()&insideMask == 0 && g.writer == nil && g.loose == 0 {
 		g.lost = false

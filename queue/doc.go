@@ -111,8 +111,8 @@
 //
 // # The Gate
 //
-// An RWMutex is a semaphore of which a writer needs all units, and the readers of a process need one together. Redis gives
-// the process units. With all of them local readers and writers follow each other without Redis.
+// An RWMutex is a semaphore of which a writer needs all units, and the readers of a process need one together. Redis
+// gives the process units. With all of them local readers and writers follow each other without Redis.
 //
 //	          +--------+     units, nobody waits, the second admission     +--------+
 //	 Enter -> |        | ------------------------------------------------> |        | -> TryJoin adds a reader
@@ -163,6 +163,6 @@
 //
 // # Lock order
 //
-// There is one lock, the Synchronizer's or the Gate's mu. Nothing is locked, called or waited for while it is held (a waiter's
-// channel has room for the one wake-up that is ever sent), so it may be taken under any lock of the caller's.
+// There is one lock, the Synchronizer's or the Gate's mu. Nothing is locked, called or waited for while it is held (a
+// waiter's channel has room for the one wake-up that is ever sent), so it may be taken under any lock of the caller's.
 package queue

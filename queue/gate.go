@@ -32,7 +32,6 @@ const (
 type Gate struct {
 	word  atomic.Uint64
 	until atomic.Int64 // from this moment on nobody joins by the word: see aimLocked
-	_     [48]byte     // readers write the cache line before this; what changes under mu has others
 
 	// mu makes each transition one step, but for those of readers through an open gate. Nothing blocks and nobody is
 	// called while it is held. It is held for a walk over the queue in Fail and Peek, and when readers come in together.
