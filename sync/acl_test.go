@@ -101,12 +101,14 @@ func TestACL_TheListInTheDocumentIsEnoughAndExact(t *testing.T) {
 	endATurn(t, a, b, counts)
 	waitForAStranger(t, admin, b)
 	forceRelease(t, a, b, counts)
+	watched := acquire(t, a.Mutex("order:0"))
 	for _, what := range []string{
 		"renewed/renewed", "acquired/acquired/handoff", "command/turn", "command/status",
 		"command/ping", "command/probe", "command/inspect", "command/force",
 	} {
 		eventually(t, patience, what, func() bool { return counts.get(what) > 0 })
 	}
+	ok(t, watched.Release(bg))
 	mu := mutex(t, a, anteroom.LockConfig{Key: "order:4", Replicas: 1, ReplicaTimeout: 10 * time.Millisecond})
 	if _, err := mu.TryAcquire(bg); !errors.Is(err, anteroom.ErrNotAcquired) {
 		t.Fatalf("with a replica that does not exist: %v", err)

@@ -30,7 +30,8 @@ const (
 // these leases, and immediately if there is none.
 //
 // An acquire that got no answer is cleaned up when Redis has answered one clean-up. Should
-// the network deliver the acquire after that, its key stays taken for at most 2 s.
+// the network deliver the acquire after that, its key stays taken for at most 2 s, or a
+// ticket's for the ticket's time.
 //
 // It returns nil, or an *Error that wraps ctx's error and names the keys that were
 // still held, and those for which a caller is parked in Lock: such callers have no

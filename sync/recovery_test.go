@@ -202,11 +202,12 @@ func TestForgottenNestedHoldsAreReported(t *testing.T) {
 			deep := must[*anteroom.Hold](t)(m.Mutex("deep").Acquire(ctx))
 			must[*anteroom.Hold](t)(other.Mutex("other").Acquire(deep.Context()))
 			must[*anteroom.Hold](t)(m.Mutex("in kept").Acquire(kept.Context()))
+			must[*anteroom.Hold](t)(m.Mutex("seized").Seize(deep.Context()))
 		}()
 		for range 100 {
 			runtime.GC()
 			time.Sleep(6 * time.Second)
-			if len(rec.of(observe.EventAbandoned)) == 3 && len(otherRec.of(observe.EventAbandoned)) == 1 {
+			if len(rec.of(observe.EventAbandoned)) == 4 && len(otherRec.of(observe.EventAbandoned)) == 1 {
 				break
 			}
 		}
@@ -215,7 +216,7 @@ func TestForgottenNestedHoldsAreReported(t *testing.T) {
 		for _, ev := range append(rec.of(observe.EventAbandoned), otherRec.of(observe.EventAbandoned)...) {
 			seen[ev.Key]++
 		}
-		if want := map[string]int{"pair": 1, "deep": 1, "other": 1, "in kept": 1}; !maps.Equal(seen, want) {
+		if want := map[string]int{"pair": 1, "deep": 1, "other": 1, "in kept": 1, "seized": 1}; !maps.Equal(seen, want) {
 			t.Errorf("reported %v, want %v", seen, want)
 		}
 		ok(t, kept.Release(bg))

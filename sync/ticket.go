@@ -89,8 +89,10 @@ func (h *Hold) Detach(ctx context.Context, d time.Duration) (Ticket, error) {
 
 // Resume takes up the hold that Detach has left to the ticket, with its token. It does not wait for anybody: it returns
 // ErrNotHeld if the ticket is worth nothing, because its time is over, it was resumed before, or the lock was taken by
-// Seize or ForceRelease. ErrUnavailable, if Redis did not serve until ctx ended, ErrClosed and ErrConfig leave the ticket as
-// it was, or if Redis does not answer meanwhile, used, and the lock free.
+// Seize or ForceRelease. ErrClosed and ErrConfig leave the ticket as it was, and so does ErrUnavailable, if Redis did not
+// serve until ctx ended. But where an answer was lost, the ticket may be refused elsewhere until Redis has answered this
+// process again, which gives it back; a Redis that answers nothing for half a minute, or a Close meanwhile, uses it up, and
+// its lock stays taken for its time at most.
 //
 // The lock is as Acquire with the same options returns it. Goroutines of this process that wait for it wait on.
 func (mu *Mutex) Resume(ctx context.Context, t Ticket, opts ...AcquireOption) (*Hold, error) {

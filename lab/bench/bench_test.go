@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -48,24 +47,6 @@ func TestProgram(t *testing.T) {
 		}
 		if commands, ok := r.Figures[commandsPerOp]; !ok || strings.HasPrefix(r.Library, library.Anteroom) && (commands < 1.9 || commands > 2.2) {
 			t.Errorf("%s sends %v commands for a pair", r.Library, commands)
-		}
-	}
-}
-
-// TestScenarios: names are unique, every scenario can be run, and the pages name only these.
-func TestScenarios(t *testing.T) {
-	names := map[string]bool{}
-	for _, s := range scenarios() {
-		if names[s.name] || s.title == "" || s.group == "" || s.measure == nil || s.load.For <= 0 || len(s.libraries) == 0 {
-			t.Errorf("%+v", s)
-		}
-		names[s.name] = true
-	}
-	for _, c := range charts() {
-		for _, g := range c.groups {
-			if !names[g[1]] {
-				t.Errorf("%s draws %s, which does not exist", c.file, g[1])
-			}
 		}
 	}
 }
@@ -145,35 +126,6 @@ func TestLoad_SeesWhatGoesWrong(t *testing.T) {
 	}
 	if !both[0][0].enter(1) || both[1][0].enter(2) || both[0][0].leave(1) {
 		t.Error("two processes are inside, and neither sees it")
-	}
-}
-
-// The loop adds no allocation, and processes add up.
-func TestTally(t *testing.T) {
-	sum := load{Goroutines: 1, Keys: 1, For: 50 * ms}.run(t.Context(), careless{}, nil, nil)
-	if f := sum.figures(1); f[allocsPerOp] > 0.01 || f[pair] <= 0 || f[opsPerS] <= 0 {
-		t.Errorf("%v", f)
-	}
-	a, b := tally{Ops: 10, Processes: 1, Least: 4, Most: 6, LeastProcess: 10, MostProcess: 10, Elapsed: time.Second}, tally{
-		Ops: 20, Processes: 1, Least: 8, Most: 12, LeastProcess: 20, MostProcess: 20, Elapsed: time.Second, Failures: 1, Failure: "no",
-	}
-	var all tally
-	all.add(&a)
-	all.add(&b)
-	if f := all.figures(2); f[opsPerS] != 30 || f[mostToLeast] != 3 || f[mostToLeastProcess] != 2 || f[failures] != 1 || all.Failure != "no" {
-		t.Errorf("%v", f)
-	}
-	var h histogram
-	for i := range 1000 {
-		h.record(time.Duration(i+1) * time.Microsecond)
-	}
-	for q, want := range map[float64]time.Duration{0.5: 500 * time.Microsecond, 0.99: 990 * time.Microsecond, 1: 1000 * time.Microsecond} {
-		if got := h.quantile(q); got < want*97/100 || got > want*103/100 {
-			t.Errorf("quantile %v is %v, not %v", q, got, want)
-		}
-	}
-	if h.Max != time.Millisecond {
-		t.Error(h.Max)
 	}
 }
 

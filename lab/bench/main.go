@@ -90,9 +90,6 @@ func run(ctx context.Context, w io.Writer, p plan, chosen []scenario, file strin
 	var results []result
 	var err error
 	for _, s := range chosen {
-		if p.progress = nil; isTerminal(os.Stderr) {
-			p.progress = os.Stderr
-		}
 		more, notes, failed := p.run(ctx, s)
 		if failed != nil {
 			err = failed
@@ -126,12 +123,6 @@ func machine() string {
 		load = []byte("unknown")
 	}
 	return fmt.Sprintf("%d processors, %s %s/%s, load averages %s", runtime.NumCPU(), runtime.Version(), runtime.GOOS, runtime.GOARCH, strings.TrimSpace(string(load)))
-}
-
-// isTerminal reports whether output goes to a terminal.
-func isTerminal(f *os.File) bool {
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
 // writeResults writes one array, an object a line.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"runtime"
 	"slices"
 	"time"
@@ -18,8 +17,7 @@ import (
 
 // plan is how scenarios are run.
 type plan struct {
-	rounds   int       // 0: that of the scenario
-	progress io.Writer // receives what is being measured; nil: nobody
+	rounds int // 0: that of the scenario
 }
 
 // round is one measurement of one library.
@@ -64,9 +62,6 @@ func (p plan) run(ctx context.Context, s scenario) (results []result, notes []st
 		for n := range s.rounds {
 			for i := range libs {
 				at := (i + n) % len(libs)
-				if p.progress != nil {
-					fmt.Fprintf(p.progress, "%s: %s, round %d\x1b[K\r", s.name, libs[at].Name, n+1)
-				}
 				r := round{s, libs[at], server.Addr(), func(words string) { note(libs[at].Name + ": " + words) }}
 				r.load.Prefix = fmt.Sprintf("bench:%d", n)
 				f, err := r.once(ctx)

@@ -146,29 +146,3 @@ func TestChaos_AFailedRunHasItsLastLine(t *testing.T) {
 		t.Fatalf("it does not say why: %s", out.String())
 	}
 }
-
-// The same seed plans the same, another seed something else; and a minute has room for every kind.
-func TestChaos_TheSeedIsTheSchedule(t *testing.T) {
-	c := defaults()
-	c.lasts, c.seed = time.Minute, 7
-	seen := map[string]bool{}
-	for _, server := range []bool{true, false} {
-		one, same := fmt.Sprint(plan(c, server)), fmt.Sprint(plan(c, server))
-		other := c
-		other.seed = 8
-		if one != same || one == fmt.Sprint(plan(other, server)) {
-			t.Errorf("server %v: the seed does not decide", server)
-		}
-		total := time.Duration(0)
-		for _, s := range plan(c, server) {
-			if total += s.after + s.lasts; total < complete/2 {
-				seen[s.kind.name] = true
-			}
-		}
-	}
-	for _, k := range kinds {
-		if !seen[k.name] {
-			t.Errorf("no %s in the first half of a minute", k.name)
-		}
-	}
-}

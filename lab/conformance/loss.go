@@ -2,8 +2,6 @@ package conformance
 
 import (
 	"context"
-	"errors"
-	"strings"
 	"time"
 
 	anteroom "github.com/anteroom/anteroom/sync"
@@ -79,52 +77,4 @@ func forcedReleaseIsToldAtOnce(s *stage) {
 	s.is(h.Err(), anteroom.ErrLost)
 	s.is(h.Release(s.Context()), anteroom.ErrLost)
 	s.release(s.acquire(s.mutex(b, mu.Config())))
-}
-
-// doSaysThatTheLockWasLost: with and without an error of the function's own.
-func doSaysThatTheLockWasLost(s *stage) {
-	m, _ := s.manager()
-	rdb := s.client()
-	mu := s.mutex(m, anteroom.LockConfig{Key: s.key("k"), WatchdogPeriod: watch})
-	own := errors.New("the function's own")
-	for _, result := range []error{nil, own} {
-		err := mu.Do(s.Context(), func(ctx context.Context) error {
-			s.ok(rdb.Del(ctx, mu.Key()).Err())
-			<-ctx.Done()
-			s.is(context.Cause(ctx), anteroom.ErrLost)
-			return result
-		})
-		s.is(err, anteroom.ErrLost)
-		if result != nil {
-			s.is(err, result)
-		}
-	}
-	s.ok(mu.Do(s.Context(), func(context.Context) error { return nil }))
-}
-
-// closeWithHolds: Close names what is held when its time is over, notifies the holders, and leaves the keys to their
-// leases. A release after that still counts.
-func closeWithHolds(s *stage) {
-	a, _ := s.manager()
-	b, _ := s.manager()
-	cfg := func(key string) anteroom.LockConfig {
-		return anteroom.LockConfig{Key: s.key(key), LeaseTime: lease}
-	}
-	kept, freed := s.acquire(s.mutex(a, cfg("kept"))), s.acquire(s.mutex(a, cfg("freed")))
-	ctx, cancel := context.WithTimeout(s.Context(), 50*time.Millisecond)
-	defer cancel()
-	err := a.Close(ctx)
-	if err == nil || !strings.Contains(err.Error(), kept.Key()) || !strings.Contains(err.Error(), freed.Key()) {
-		s.Fatalf("Close names not what is held: %v", err)
-	}
-	closed := time.Now()
-	<-kept.Context().Done()
-	s.is(context.Cause(kept.Context()), anteroom.ErrClosed)
-	s.refused(s.mutex(b, cfg("kept")))
-	s.refused(s.mutex(b, cfg("freed")))
-	_ = freed.Release(s.Context())
-	s.release(s.acquire(s.mutex(b, cfg("freed"))))
-	s.release(s.acquire(s.mutex(b, cfg("kept"))))
-	s.atMost("the lease of a hold that Close gave up", time.Since(closed), lease+10*time.Millisecond, 3*time.Second)
-	s.managers = s.managers[1:] // it is closed, and its Snapshot names what was held
 }

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -34,9 +34,8 @@ const (
 // goroutine, unless stated otherwise.
 type stage struct {
 	*testing.T
-	d       Deployment
-	virtual bool
-	name    string // of the clients, and part of the keys
+	d    Deployment
+	name string // of the clients, and part of the keys
 
 	owned    map[string]bool // keys without the stage's name
 	managers []*anteroom.Manager
@@ -60,16 +59,21 @@ func (s *stage) client() redis.UniversalClient {
 	return c
 }
 
-// manager returns a Manager with a client of its own, like another process.
-func (s *stage) manager() (*anteroom.Manager, *counter) {
+// manager returns a Manager with a client of its own, like another process, and the number of its renewals.
+func (s *stage) manager() (m *anteroom.Manager, renewals *atomic.Int64) {
 	s.Helper()
-	n := &counter{commands: map[string]int{}}
+	renewals = &atomic.Int64{}
 	m, err := anteroom.NewManager(s.client(), anteroom.Config{
-		Observer: n.hooks(), CommandTimeout: commandTimeout, Logger: slog.New(slog.DiscardHandler),
+		CommandTimeout: commandTimeout, Logger: slog.New(slog.DiscardHandler),
+		Observer: &observe.Observer{Renewed: func(_ string, o observe.Outcome, _ time.Duration) {
+			if o == observe.OutcomeRenewed {
+				renewals.Add(1)
+			}
+		}},
 	})
 	s.ok(err)
 	s.managers = append(s.managers, m)
-	return m, n
+	return m, renewals
 }
 
 // mutex returns a lock of m; cfg has everything but the lease, which is long unless set.
@@ -165,14 +169,10 @@ func (s *stage) until(what string, f func() bool) {
 	}
 }
 
-// atMost checks that what took no longer than bound. In virtual time only the library's own waits take time; in real
-// time slack is for the machine.
+// atMost checks that what took no longer than bound, and slack for the machine.
 func (s *stage) atMost(what string, took, bound, slack time.Duration) {
 	s.Helper()
-	if !s.virtual {
-		bound += slack
-	}
-	if took > bound {
+	if took > bound+slack {
 		s.Fatalf("%s took %v, bound %v", what, took, bound)
 	}
 }
@@ -271,48 +271,5 @@ func (s *stage) close() map[string]bool {
 	for _, c := range s.clients {
 		_ = c.Close()
 	}
-	if s.virtual && s.Failed() {
-		time.Sleep(2 * patience) // what is in flight ends, or the bubble would hide the failure by a panic
-	}
 	return ids
-}
-
-// counter counts what a Manager observes.
-type counter struct {
-	mu       sync.Mutex
-	commands map[string]int // by "name outcome", and by name
-	renewals int
-}
-
-// hooks returns what a Manager is to call.
-func (n *counter) hooks() *observe.Observer {
-	return &observe.Observer{Command: n.onCommand, Renewed: n.onRenewed}
-}
-
-func (n *counter) onCommand(name, outcome string, _ time.Duration) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.commands[name+" "+outcome]++
-	n.commands[name]++
-}
-
-func (n *counter) onRenewed(_ string, o observe.Outcome, _ time.Duration) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if o == observe.OutcomeRenewed {
-		n.renewals++
-	}
-}
-
-// of returns the number of commands of that name, or of that name and outcome.
-func (n *counter) of(command string) int {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.commands[command]
-}
-
-func (n *counter) renewed() int {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.renewals
 }

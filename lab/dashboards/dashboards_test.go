@@ -178,77 +178,31 @@ func families(t *testing.T) map[string]family {
 	return found
 }
 
-// selector is one occurrence of a metric in an expression.
-type selector struct {
-	family                             // nothing if the Collector does not export it
-	name, base       string            // as in the expression, and without the part of a histogram
-	matchers         map[string]string // operator and value by label
-	window, function string            // the function called with it alone
-}
-
-// Every name that is neither followed by "(" nor a label or a number is taken for a metric, so that a metric without
-// braces, or one that is not ours, is found too.
-var (
-	occurrence = regexp.MustCompile(`([a-zA-Z_:]+\()?\b([a-z]+_[a-z_]+)(\{([^}]*)\})?(\[([^\]]*)\])?`)
-	matcher    = regexp.MustCompile(`^(\w+)(=~|!~|!=|=)"([^"]*)"$`)
-	grouping   = regexp.MustCompile(`by \([^)]*\)`)
-	functions  = []string{"histogram_quantile", "histogram_sum", "histogram_count"}
-)
-
-// selectors finds the metrics of an expression.
-func selectors(known map[string]family, expr string) (list []selector) {
-	for _, m := range occurrence.FindAllStringSubmatch(grouping.ReplaceAllString(expr, ""), -1) {
-		if slices.Contains(functions, m[2]) {
-			continue
-		}
-		s := selector{name: m[2], base: m[2], window: m[6], function: strings.TrimSuffix(m[1], "("), matchers: map[string]string{}}
-		for _, suffix := range []string{"_bucket", "_sum", "_count"} {
-			if short := strings.TrimSuffix(s.name, suffix); known[short].kind == "HISTOGRAM" {
-				s.base = short
-			}
-		}
-		s.family = known[s.base]
-		for text := range strings.SplitSeq(m[4], ",") {
-			if p := matcher.FindStringSubmatch(text); p != nil {
-				s.matchers[p[1]] = p[2] + p[3]
-			} else if text != "" {
-				s.matchers[text] = "" // is found to be unknown
-			}
-		}
-		list = append(list, s)
-	}
-	return list
-}
+// selector is one occurrence of a metric: the function called with it alone, its name, the part of a histogram, the
+// matchers that every one has, that of a class, and the window.
+var selector = regexp.MustCompile(`(\w+\()?\b(anteroom_\w+?)(_bucket|_sum|_count)?\{job=~"\$job",instance=~"\$instance"(,class=~"\$class")?[^}]*\}(\[[^\]]*\])?`)
 
 func TestDashboards_I2_I3_I5_Selectors(t *testing.T) {
 	known, shown := families(t), map[string]bool{}
 	everyPanel(t, func(t *testing.T, p panel) {
 		for _, q := range p.Targets {
-			for _, s := range selectors(known, q.Expr) {
-				shown[s.base] = true
-				want := []string{"job", "instance"}
-				if slices.Contains(s.labels, "class") {
-					want = append(want, "class")
+			found := selector.FindAllStringSubmatch(q.Expr, -1)
+			if len(found) != strings.Count(q.Expr, "anteroom_") {
+				t.Errorf("a metric is not chosen by job and instance: %s", q.Expr)
+			}
+			for _, m := range found {
+				function, name, window := m[1], m[2], m[5]
+				f := known[name]
+				shown[name] = true
+				if chosen := m[4] != ""; chosen != slices.Contains(f.labels, "class") {
+					t.Errorf("%s is chosen by class: %v", name, chosen)
 				}
-				for _, label := range want {
-					if s.matchers[label] != "=~$"+label {
-						t.Errorf("%s is not chosen by %s: %v", s.name, label, s.matchers)
-					}
-				}
-				for label := range s.matchers {
-					if !slices.Contains(want, label) && !slices.Contains(s.labels, label) {
-						t.Errorf("%s has no label %q", s.name, label)
-					}
-				}
-				growing := s.function == "rate" || s.function == "increase"
-				switch {
-				case s.kind == "":
-					t.Errorf("%s is not a metric of ours", s.name)
-				case s.kind == "GAUGE" && (growing || s.window != ""):
-					t.Errorf("%s is a gauge and stands under %s over %q", s.name, s.function, s.window)
-				case s.kind == "GAUGE", growing && s.window == interval:
-				case s.function != "increase" || s.window != whole || p.Type == "timeseries":
-					t.Errorf("%s stands under %q over %q", s.name, s.function, s.window)
+				switch growing := function == "rate(" || function == "increase("; {
+				case f.kind == "":
+					t.Errorf("%s is not a metric of ours", name)
+				case f.kind == "GAUGE" && !growing && window == "", f.kind != "GAUGE" && growing && window == "["+interval+"]":
+				case f.kind == "GAUGE" || function != "increase(" || window != "["+whole+"]" || p.Type == "timeseries":
+					t.Errorf("%s, a %s, stands under %s over %q", name, f.kind, function, window)
 				}
 			}
 		}
@@ -257,34 +211,5 @@ func TestDashboards_I2_I3_I5_Selectors(t *testing.T) {
 		if !shown[name] {
 			t.Errorf("%s is exported and on no dashboard", name)
 		}
-	}
-}
-
-func TestDashboards_I4_HistogramsAreClassicOrNative(t *testing.T) {
-	known, seen := families(t), 0
-	everyPanel(t, func(t *testing.T, p panel) {
-		for _, q := range p.Targets {
-			if !slices.ContainsFunc(selectors(known, q.Expr), func(s selector) bool { return s.kind == "HISTOGRAM" }) {
-				continue
-			}
-			seen++
-			classic, native, ok := strings.Cut(q.Expr, " or ")
-			if !ok || strings.Contains(native, " or ") {
-				t.Fatalf("not classic or native: %s", q.Expr)
-			}
-			for _, s := range selectors(known, classic) {
-				if s.kind == "HISTOGRAM" && s.name == s.base {
-					t.Errorf("native in the place of classic: %s", q.Expr)
-				}
-			}
-			for _, s := range selectors(known, native) {
-				if s.name != s.base {
-					t.Errorf("classic in the place of native: %s", q.Expr)
-				}
-			}
-		}
-	})
-	if seen == 0 {
-		t.Error("no histogram was seen: this test looks for the wrong thing")
 	}
 }

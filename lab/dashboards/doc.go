@@ -8,10 +8,8 @@
 //	I2  Every selector matches job and instance by their variables, and class if the metric has that label.
 //	I3  A counter appears only under rate or increase, over $__rate_interval, or over $__range if a panel shows one
 //	    figure for the whole time range.
-//	I4  A histogram is queried as classic or native, so that each expression works with servers that scrape native
-//	    histograms and with those that do not.
-//	I5  Every metric in an expression is one that the Collector exports, with such labels, and every metric of the
-//	    Collector is shown somewhere.
+//	I4  A histogram is queried as classic or native: I7 tries both.
+//	I5  Every metric in an expression is one that the Collector exports, and each of those is shown somewhere.
 //	I6  Ids of panels and uids of dashboards are unique, and no dashboard is editable in Grafana: the next import would
 //	    undo it.
 //	I7  Every expression, variable and record gives numbers, with classic and with native histograms, on a real

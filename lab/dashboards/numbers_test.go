@@ -23,7 +23,7 @@ import (
 // depends on the speed of the machine.
 var filled = strings.NewReplacer(interval, "10m", whole, "10m", "$job", "(shops|none)", "$instance", ".+", "$class", ".+")
 
-func TestDashboards_I7_EveryExpressionGivesNumbers(t *testing.T) {
+func TestDashboards_I4_I7_EveryExpressionGivesNumbers(t *testing.T) {
 	t.Run("classic", func(t *testing.T) { allAnswer(t, scraped(t, metrics.Config{})) })
 	t.Run("native", func(t *testing.T) {
 		allAnswer(t, scraped(t, metrics.Config{NativeHistograms: true}, "--enable-feature=native-histograms"))

@@ -3,9 +3,7 @@ package faults_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"os"
 	"runtime"
 	"runtime/debug"
 	"sync"
@@ -141,9 +139,6 @@ const password = "matrix"
 func (p *party) event(e observe.Event) {
 	if e.Kind == observe.EventLost {
 		p.reason(e.Holder) <- e.Reason
-	}
-	if os.Getenv("ANTEROOM_FAULT_EVENTS") != "" {
-		fmt.Fprintln(os.Stderr, e.At.Format("05.000"), e.Kind, e.Key, e.Holder, e.Reason, e.Text, e.Err)
 	}
 }
 

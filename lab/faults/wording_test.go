@@ -3,8 +3,6 @@ package faults_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
 	"strings"
 
 	anteroom "github.com/anteroom/anteroom/sync"
@@ -36,9 +34,6 @@ func wording(err error) string {
 	}
 	if len(names) == 0 {
 		names = []string{err.Error()}
-	}
-	if os.Getenv("ANTEROOM_FAULT_EVENTS") != "" {
-		fmt.Fprintln(os.Stderr, "error:", err)
 	}
 	if e, ok := errors.AsType[*anteroom.Error](err); ok && e.Op == "release" && (e.Outcome == observe.OutcomeUnknown || e.Outcome == observe.OutcomeUnavailable) {
 		names = append(names, "released in background")

@@ -13,15 +13,18 @@ func TestLog_KeepsEveryEvent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	event := func(w uint32, i uint64) Event {
+		return Event{
+			Kind: Checked, Locked: i%2 == 0, Key: 7, Proc: 9, Client: w, Hold: i, Grant: 5,
+			Token: int64(i) << 20, At: -1, Deadline: int64(i), Since: int64(w),
+		}
+	}
 	const writers, each = 4, pageSlots/4 + 1000
 	var wg sync.WaitGroup
 	for w := range writers {
 		wg.Go(func() {
 			for i := range each {
-				l.Add(Event{
-					Kind: Checked, Locked: i%2 == 0, Key: 7, Proc: 9, Client: uint32(w), Hold: uint64(i), Grant: 5,
-					Token: int64(i) << 20, At: -1, Deadline: int64(i), Since: int64(w),
-				})
+				l.Add(event(uint32(w), uint64(i)))
 			}
 		})
 	}
@@ -35,11 +38,7 @@ func TestLog_KeepsEveryEvent(t *testing.T) {
 	for _, e := range events {
 		i := next[e.Client]
 		next[e.Client]++
-		want := Event{
-			Kind: Checked, Locked: i%2 == 0, Key: 7, Proc: 9, Client: e.Client, Hold: i, Grant: 5,
-			Token: int64(i) << 20, At: -1, Deadline: int64(i), Since: int64(e.Client),
-		}
-		if e != want {
+		if want := event(e.Client, i); e != want {
 			t.Fatalf("%+v, want %+v", e, want)
 		}
 	}

@@ -1,7 +1,6 @@
 package history
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -27,12 +26,6 @@ var leaseMutex = porcupine.Model{
 			return has == nil, s.hold
 		}
 		return has == s.hold, (*Hold)(nil)
-	},
-	DescribeOperation: func(input, _ any) string {
-		if s := input.(step); s.takes {
-			return fmt.Sprintf("%v takes", s.hold)
-		}
-		return fmt.Sprintf("%v frees", input.(step).hold)
 	},
 }
 

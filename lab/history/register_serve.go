@@ -9,7 +9,7 @@ import (
 // ServeRegister serves r on a Unix socket at path until the returned function is called.
 func ServeRegister(r *Register, path string) (stop func(), err error) {
 	server := rpc.NewServer()
-	if err := server.RegisterName("Register", &calls{r}); err != nil {
+	if err := server.RegisterName("Register", r); err != nil {
 		return nil, err
 	}
 	listener, err := net.Listen("unix", path)
@@ -46,15 +46,6 @@ func ServeRegister(r *Register, path string) (stop func(), err error) {
 		wg.Wait()
 	}, nil
 }
-
-// calls is the interface for other processes.
-type calls struct{ r *Register }
-
-// Read is Register.Read.
-func (c *calls) Read(a ReadArgs, reply *ReadReply) error { return c.r.Read(a, reply) }
-
-// Write is Register.Write.
-func (c *calls) Write(a WriteArgs, accepted *bool) error { return c.r.Write(a, accepted) }
 
 // registerClient is a register in another process. Without an answer nothing counts as read or accepted: the run is
 // over then.

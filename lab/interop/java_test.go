@@ -10,8 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -28,7 +26,6 @@ type java struct {
 	cmd  *exec.Cmd
 	in   io.Writer
 	done chan struct{} // closed when it has ended
-	dump atomic.Bool   // what it prints is where its threads are
 
 	mu      sync.Mutex
 	answers map[string]chan answer // by thread
@@ -75,10 +72,6 @@ func (j *java) read(out io.Reader, ready chan<- struct{}) {
 	defer close(j.done)
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
-		if j.dump.Load() {
-			fmt.Fprintln(os.Stderr, lines.Text())
-			continue
-		}
 		words := strings.SplitN(lines.Text(), " ", 4)
 		if words[0] == "ready" {
 			close(ready)
@@ -135,9 +128,6 @@ func (j *java) wait(got <-chan answer, within time.Duration) answer {
 	case <-j.done:
 		j.t.Fatal("the Java program has ended")
 	case <-time.After(within):
-		j.dump.Store(true)
-		_ = j.cmd.Process.Signal(syscall.SIGQUIT) // it prints its threads, and runs on
-		time.Sleep(time.Second)
 		j.t.Fatalf("Java has not answered within %v", within)
 	}
 	return answer{}

@@ -1,7 +1,6 @@
 // Command mutants removes each mechanism of the library once and checks that a named test fails.
 //
 //	make mutants                            all of them
-//	make mutants MUTANTS="-list"            what there is
 //	make mutants MUTANTS="-only raise"      those whose name contains "raise"
 //	make mutants MUTANTS="-only raise -find"   which tests of the package fail
 //

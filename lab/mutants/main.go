@@ -28,7 +28,6 @@ func run(ctx context.Context, args []string, out, problems io.Writer) int {
 	flags := flag.NewFlagSet("mutants", flag.ContinueOnError)
 	flags.SetOutput(problems)
 	only := flags.String("only", "", "run only the mutants whose name contains this")
-	list := flags.Bool("list", false, "list the mutants and run none")
 	find := flags.Bool("find", false, "run all tests of the package of each mutant, and report which fail: for adding a mutant")
 	// Half of the processors, because many of the tests measure time.
 	atOnce := flags.Int("j", max(1, runtime.NumCPU()/2), "mutants that run at once")
@@ -43,12 +42,6 @@ func run(ctx context.Context, args []string, out, problems io.Writer) int {
 		return 2
 	}
 	chosen := slices.DeleteFunc(all, func(m mutant) bool { return !strings.Contains(m.name, *only) })
-	if *list {
-		for _, m := range chosen {
-			fmt.Fprintf(out, "%-34s %s: %s\n", m.name, m.file, m.mechanism)
-		}
-		return 0
-	}
 	r := &runner{root: root, limit: *limit, find: *find}
 	if !r.find {
 		if err := r.baseline(ctx, chosen); err != nil {

@@ -4,4 +4,6 @@
 //
 // A file in testdata takes the place of the library's file of that name, and of nothing else. It uses what Anteroom
 // exports, and knows no test. What cannot pass is listed with its reason, and must fail.
+//
+// Redisson's tests are in Java: TestRedisson does what they do, by their names.
 package peers

@@ -42,7 +42,7 @@ func suites(short bool) []suite {
 		{name: "wire", folder: "../lettuce_compat"},
 		{name: "lock", folder: "../sync"},
 		{name: "tool", folder: "../cmd/anteroom"},
-		{name: "conformance", folder: "conformance", skip: "^TestMiniredis$"},
+		{name: "conformance", folder: "conformance"},
 		{name: "chaos", folder: "chaos", program: true, args: []string{"-for", "20s", "-seed", "1"}},
 	}
 }

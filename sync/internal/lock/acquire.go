@@ -25,15 +25,16 @@ func (k *Key) Acquire(ctx context.Context, o *Owner, lease *Lease) error {
 	}
 	w := k.l.waiters.Get().(*queue.Waiter)
 	w.Owner, w.Kind, w.Note, w.Takes = o.Goroutine, o.Kind, o, o.more().Takes != nil
-	if w.Takes {
-		takes := o.more().Takes
-		ctx, takes.spoil = context.WithCancelCause(ctx)
-		defer takes.spoil(nil)
+	if t := o.more().Takes; t != nil {
+		var end context.CancelCauseFunc
+		ctx, end = context.WithCancelCause(ctx)
+		t.ctx, t.spoil = context.WithCancelCause(context.Background()) // the key remembers t, and a Hold in ctx must not stay reachable
+		context.AfterFunc(t.ctx, func() { end(context.Cause(t.ctx)) })
+		defer t.spoil(nil)
+		t.after = k.l.number.Load()
 	}
-	if o.resumes() {
-		if err := k.absent(ctx); err != nil {
-			return err
-		}
+	if o.resumes() && k.owns(ctx) {
+		return ErrNotThere
 	}
 	for left := false; ; left = true {
 		in, order, err := k.q.Enter(w)
@@ -54,8 +55,7 @@ func (k *Key) Acquire(ctx context.Context, o *Owner, lease *Lease) error {
 		if !in {
 			if o.more().Takes != nil {
 				k.oust()
-				k.hear(News{Word: Retry}) // a place that is there already is confirmed now, not when that is due
-				k.kick()
+				k.kick() // there may be a place already
 			}
 			order, err := k.q.Wait(ctx, w)
 			if err != nil {

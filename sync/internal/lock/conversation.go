@@ -23,6 +23,10 @@ import (
 //
 // A release whose answer was lost is said again, and a release or turn that had no effect: see names.
 //
+// Who takes the lock out of turn asks as ever. Beside a place whose number is known it is stated to take the lock
+// for that: place 1 2. Until it is known what became of that, the place is confirmed, also when nobody wants it any more:
+// a unit that only the wanter may own is given back by name. That ends with the life of the place (doubt).
+//
 // Two rules make it safe.
 //
 //   - With the sending all is given back. From the moment before a statement that keeps nothing is sent, no answer and no
@@ -53,9 +57,10 @@ type Demand uint8
 
 // The demands.
 const (
-	Quiet   Demand = iota // nobody owns the lock, nobody waits for it, or nobody may have it now
-	Pending               // nobody owns it, somebody waits
-	Owned                 // somebody owns it, or is about to take what was granted or to give it back
+	Quiet     Demand = iota // nobody owns the lock, nobody waits for it, or nobody may have it now
+	Pending                 // nobody owns it, somebody waits
+	OutOfTurn               // the same, and who is in front takes it from its holder
+	Owned                   // somebody owns it, or is about to take what was granted or to give it back
 )
 
 // Statement is the one command. Its number is used once, and it is sent once.
@@ -64,7 +69,7 @@ type Statement struct {
 	Since uint64 // with Unit the number of the unit; else the least number of a record that is the client's: what is older is as a foreign client's
 	Have  Have
 	Keep  int
-	Want  int
+	Want  int // 2: take it for the place, whose number is Since, from its holder
 }
 
 // Same reports whether both say the same, under any numbers.
@@ -147,6 +152,8 @@ type Conversation struct {
 	last      uint64 // number of the last statement
 	floor     uint64 // news of a smaller number give nothing
 	news      uint64 // greatest number whose answer or call was taken in
+	took      uint64 // the last statement that takes the lock; 0: it had no effect. What became of it is known if news is not less
+	doubt     Moment // until then it matters
 	since     uint64 // smallest number that may have left something in Redis; 0: none has
 	releasing uint64 // the unit whose release has no answer; 0: none
 	stray     uint64 // given back, and now known to have left a record; until the next statement that keeps nothing. 0: nothing
@@ -177,7 +184,7 @@ func (c *Conversation) Settled() bool { return c.have == Nothing && c.since == 0
 // says returns what is to be stated, by what is had and demanded; false: nothing.
 func (c *Conversation) says(w Demand, now Moment) (Statement, bool) {
 	want := 0
-	if w == Pending {
+	if w == Pending || w == OutOfTurn {
 		want = 1
 	}
 	switch {
@@ -189,7 +196,9 @@ func (c *Conversation) says(w Demand, now Moment) (Statement, bool) {
 		return Statement{Since: c.Grant.Unit, Have: Unit, Keep: 1, Want: 1}, true
 	case c.releasing != 0 && c.names(w):
 		return Statement{Since: c.releasing, Have: Unit, Want: want}, true
-	case c.have == Place && w == Pending:
+	case c.have == Place && w == OutOfTurn && c.news == c.last:
+		return Statement{Since: c.last, Have: Place, Keep: 1, Want: 2}, true
+	case c.have == Place && (w != Quiet || c.took > c.news && now < c.doubt):
 		return Statement{Since: c.floor, Have: Place, Keep: 1, Want: 1}, true
 	}
 	return Statement{Since: c.since, Want: want}, true
@@ -224,7 +233,7 @@ func (c Conversation) Next(w Demand, n uint64, now Moment) (Conversation, *State
 		return c, nil, c.not
 	case c.open && (again || c.releasing != 0 && c.said.Have == Unit): // only its own answer says whether the unit was there
 		return c, nil, never
-	case (again || s.Have == Place) && now < c.due:
+	case (again || s.Have == Place && s.Want == 1) && now < c.due:
 		return c, nil, c.due
 	}
 	if c.since == 0 {
@@ -241,6 +250,9 @@ func (c Conversation) Next(w Demand, n uint64, now Moment) (Conversation, *State
 	}
 	if s.Have == Unit && s.Keep > 0 {
 		c.over = max(c.over, now+c.Lease+c.Late)
+	}
+	if s.Want == 2 {
+		c.took, c.doubt = n, now+c.Life+c.Call+c.Late
 	}
 	if s.Keep == 0 { // what is sent is given back
 		c.stray = 0
@@ -359,6 +371,9 @@ func (c Conversation) soon(at, now Moment) Conversation {
 // unanswered: the last statement has had no usable answer. The next one is due immediately if the answer may be on
 // its way, and after growing pauses if that, too, has none.
 func (c Conversation) unanswered(h News, now Moment) Conversation {
+	if h.Word == Failed && c.took == h.N {
+		c.took = 0
+	}
 	if h.N != c.last || !c.open {
 		return c
 	}
@@ -390,6 +405,7 @@ func (c Conversation) has(h News, now Moment) (Conversation, Event) {
 		}
 	}
 	c.have, c.Grant, c.news, c.releasing, c.due = Unit, g, h.N, 0, 0
+	c.over = max(c.over, now+h.Lease+c.Late) // what was taken may last for longer than a renewal gives
 	left := g.Until(c.Margin) - now
 	whole := h.Word == Has && h.Lease >= c.Lease // a renewal would give no more
 	if !c.entered && (left >= c.Call/2 || whole && left > 0) {

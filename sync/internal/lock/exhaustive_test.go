@@ -11,7 +11,8 @@ import (
 // TestEveryOrder plays every order of what two processes and their network may do, as deep as the limit goes:
 // statements and renewals land at any time, or never; answers, calls and silences are heard at any time; owners come,
 // go, and are notified of a loss; a process may be stopped. Time goes in ticks of 100 ms: L is 4, K is 2, and the
-// margin a tenth of either.
+// margin a tenth of either. With a ticket that has the lock at first, the first process may take it from that. What it has taken
+// and nobody has entered is given back only by a release that names it, which returns it to the ticket.
 
 var states = flag.Int("states", 30_000, "how many states TestEveryOrder visits")
 
@@ -19,6 +20,7 @@ const (
 	tick    = 100 * ms
 	most    = 4 // statements of the first client; the second one, which represents all others, has 2
 	horizon = 5 * tick
+	ticket  = 3 // the holder
 )
 
 type flight struct {
@@ -51,6 +53,8 @@ type all struct {
 	p      [2]process
 	f      [2 * most]flight
 	called [2]News // the last one, heard at any time, or again
+	taken  uint64  // the unit that was taken from the ticket, until somebody enters
+	spent  bool    // it was given back by a statement that does not name it
 }
 
 // script is Redis' side. The line is in any order, and a place is live; who states is called first or last.
@@ -70,9 +74,18 @@ func (a *all) script(i int, s Statement) News {
 	}
 	if mine && s.Keep == 0 {
 		a.holder, mine = 0, false
+		if a.n == a.taken {
+			a.spent = s.Have != Unit
+			a.holder = ticket
+		}
 	}
 	other := 1 - i
 	switch {
+	case s.Want == 2 && (a.holder != ticket || a.place[i] != s.Since):
+		return News{Word: Failed, N: s.N}
+	case s.Want == 2:
+		a.place[i], a.holder, a.n, a.taken = 0, int8(i+1), s.N, s.N
+		return News{Word: Has, N: s.N, Unit: s.N, Lease: a.ends - a.now}
 	case s.Want == 0:
 		a.place[i] = 0
 	case mine && s.Have == Unit:
@@ -123,6 +136,9 @@ func (a *all) hear(i int, h News) {
 	switch {
 	case e == Granted && p.demand != Quiet:
 		g := p.c.Grant
+		if p.demand == OutOfTurn && g.Unit == a.taken {
+			a.taken = 0
+		}
 		p.demand, p.unit, p.until, p.end, p.renewed = Owned, g.Unit, g.Until(p.c.Margin), g.Sent+g.Lease, false
 	case e == Vanished:
 		p.demand = Pending
@@ -146,7 +162,11 @@ func (a *all) lose(i int, left time.Duration) {
 // speak sends what is to be sent. A process that is stopped hears later, or its statement lands later.
 func (a *all) speak(i int) {
 	for p := &a.p[i]; p.n < uint64(most-2*i); {
-		c, s, _ := p.c.Next(p.demand, p.n+1, a.now)
+		w := p.demand
+		if w < Owned && a.taken != 0 && (p.c.releasing == a.taken || p.c.entered && p.c.Grant.Unit == a.taken) { // see quietUntilLocked
+			w = Quiet
+		}
+		c, s, _ := p.c.Next(w, p.n+1, a.now)
 		if p.c = c; s == nil {
 			return
 		}
@@ -214,12 +234,15 @@ func (a all) next(yield func(all)) {
 		switch {
 		case p.demand == Quiet:
 			demand(Pending)
-		case p.demand == Pending && !p.c.entered:
+			if i == 0 {
+				demand(OutOfTurn)
+			}
+		case p.demand < Owned && !p.c.entered:
 			demand(Quiet)
 		case p.demand == Owned:
 			demand(Quiet)
-			demand(Pending) // the last owner has exited, and somebody waits: a turn
-			if i == 0 {
+			demand(Pending)                  // the last owner has exited, and somebody waits: a turn
+			if i == 0 && p.unit != a.taken { // nobody owns that
 				b := a
 				b.lose(i, max(0, p.end-b.now)) // cancelled by the watchdog
 				yield(b)
@@ -265,8 +288,12 @@ func TestEveryOrder(t *testing.T) {
 	if testing.Short() {
 		limit /= 10
 	}
+	t.Run("free", func(t *testing.T) { everyOrder(t, limit, all{}) })
+	t.Run("a ticket has it", func(t *testing.T) { everyOrder(t, limit, all{holder: ticket, ends: 2 * horizon}) })
+}
+
+func everyOrder(t *testing.T, limit int, start all) {
 	terms := Terms{Lease: 4 * tick, Call: 2 * tick, Life: 9 * tick, Margin: time.Second, Late: 2 * tick}
-	var start all
 	start.p[0].c.Terms, start.p[1].c.Terms = terms, terms
 	seed := maphash.MakeSeed()
 	seen := map[uint64]struct{}{}
@@ -280,6 +307,9 @@ func TestEveryOrder(t *testing.T) {
 					if _, ok := seen[h]; !ok {
 						seen[h] = struct{}{}
 						deeper = append(deeper, b)
+						if b.spent {
+							t.Fatalf("the ticket is spent, after %d steps: %s", depth+1, fmt.Sprintf("%+v", b))
+						}
 						if b.owners() > 1 {
 							t.Fatalf("two owners, after %d steps: %s", depth+1, fmt.Sprintf("%+v", b))
 						}

@@ -51,7 +51,7 @@ func (k *Key) newGrantLocked() *Held {
 		Shard:  k.l.wire.Shard(k.name) + "|" + k.set.Timeout.String(),
 		Period: k.set.Lease.Period, Margin: k.set.Lease.Margin, SentAt: k.l.leases.Dated(k.l.zero.Add(c.Sent)), Owner: g,
 	}))
-	if k.taken.unit == g.n {
+	if g.fromLocked() != "" {
 		g.mark = c.Sent + c.Lease // see bequestLocked; whom it was taken for owns it without
 	}
 	k.cur.Store(g)

@@ -40,9 +40,7 @@ type Key struct {
 	failed   *string       // the server from which the last statement had no usable answer; nil: it had one
 	retryAt  Moment        // after a lease that could not be secured nothing is pending until then
 	retries  int           // so many in a row could not
-	taking   int           // so many commands that take the lock have no answer yet
-	unsure   bool          // one had none, and nothing has said since what became of it
-	taken    taken         // the last one
+	taken    taken         // the last unit that was taken, or may have been
 	silenced bool          // the client is closed: nothing is stated at a time, only for somebody
 }
 
@@ -125,11 +123,11 @@ func (k *Key) nextLocked() *Statement {
 	pause := k.quietUntilLocked()
 	k.checkTryLocked(now, pause)
 	demand, n := k.demandLocked(now), k.l.number.Load()+1
-	switch { // what a ticket brings for nobody goes back to it: first it must be known
-	case demand == Quiet && k.taking > 0:
-		demand = Owned // nothing is stated
-	case demand == Quiet && k.unsure && k.talk.have == Place:
-		demand = Pending // the place is confirmed
+	var takes *Taking
+	if demand == Pending {
+		if takes = k.taker(); takes != nil {
+			demand = OutOfTurn
+		}
 	}
 	talk, s, until := k.talk.Next(demand, n, now)
 	if s != nil { // only now a number is taken
@@ -139,6 +137,9 @@ func (k *Key) nextLocked() *Statement {
 	}
 	k.talk = talk
 	if s != nil {
+		if s.Want == 2 {
+			k.taken = taken{s.N, takes}
+		}
 		k.flying++
 		k.l.flying.Add(1)
 		if s.Have == Unit {
@@ -240,10 +241,9 @@ func (k *Key) take(h News, s *Statement, a *lettucecompat.Answer) Event {
 	var e Event
 	k.talk, e = k.talk.Heard(h, k.l.now())
 	got := k.talk.Grant.Unit
-	called := got != had && got != 0 && (s == nil || s.Have == Place && got != s.N)
+	called := got != had && got != 0 && got != k.taken.unit && (s == nil || s.Have == Place && got != s.N)
 	if s != nil {
 		k.flying--
-		k.unsure = k.unsure && h.Word >= Silence
 		k.answeredLocked(s, a)
 	}
 	gone, givenUp := false, false

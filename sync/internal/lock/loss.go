@@ -60,7 +60,11 @@ func (g *Held) Lost(c renewal.Cause) {
 	k.mu.Lock()
 	o := g.Current()
 	l.Owner, g.loss = o, l
+	unowned := !gone && g.unownedLocked()
 	k.mu.Unlock()
+	if unowned {
+		return // whom it was granted for finds the loss
+	}
 	if o != nil {
 		if o.Holder != nil {
 			o.Holder.Lost(o, l)

@@ -101,7 +101,7 @@ func (g *Held) concludeLocked(s *Statement, h News, e Event) bool {
 		g.stage = released
 	case g.k.talk.releasing == g.n:
 		return false
-	case e == Missing && time.Now().Before(g.lease.Load().Deadline()), h.Word == Lost && g.by != nil && g.bequestLocked() != nil:
+	case e == Missing && time.Now().Before(g.lease.Load().Deadline()), h.Word == Lost && g.leavesLocked():
 		g.stage = missing
 	case e == Missing, e == GivenUp, g.late: // what lands after the deadline may find nothing
 		g.stage = lapsed

@@ -36,7 +36,10 @@ func (k *Key) say(s *Statement, mayBeHeld bool) lettucecompat.Answer {
 
 func (k *Key) send(s *Statement, mayBeHeld bool) (lettucecompat.Answer, Event) {
 	k.l.wire.Subscribe()
-	if s.Have == Unit && s.Keep == 1 {
+	switch {
+	case s.Want == 2:
+		return k.takeOver(s)
+	case s.Have == Unit && s.Keep == 1:
 		return k.renew(s)
 	}
 	wire := lettucecompat.Statement{
@@ -62,9 +65,6 @@ func (k *Key) send(s *Statement, mayBeHeld bool) (lettucecompat.Answer, Event) {
 	k.report(a.Err)
 	if s.Want == 1 {
 		k.refuse(s, &a)
-	}
-	if h.Word == Waits {
-		k.takeOver(s.N, a.TTL)
 	}
 	return a, e
 }

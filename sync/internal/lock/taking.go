@@ -20,7 +20,9 @@ type Taking struct {
 	From  string // the field that it is taken from, or nothing is; "": from any holder
 	Token int64  // with From: the owner has this one
 
-	spoil context.CancelCauseFunc // ends its wait
+	ctx   context.Context // of its wait
+	spoil context.CancelCauseFunc
+	after uint64 // the last statement before it
 }
 
 // resumes reports whether o takes the lock from a field: what that leaves behind is its own only.
@@ -42,128 +44,134 @@ func (o *Owner) Bequeath(field string, d time.Duration) {
 	o.extra.Store(&more)
 }
 
+// fromLocked returns the field that g was taken from, "" if it was not. The next one is taken once g is over.
+func (g *Held) fromLocked() string {
+	if t := g.k.taken; t.unit == g.n {
+		return t.by.From
+	}
+	return ""
+}
+
 // bequestLocked returns to whom g is left when it is given back, nil where that is nobody. What was taken from a field,
 // and nobody has owned, goes back to that.
 func (g *Held) bequestLocked() *bequest {
-	switch taken := g.k.taken; {
+	switch {
 	case g.by != nil:
 		return g.by.more().bequest
-	case taken.unit == g.n && g.Owner() == nil:
-		return &bequest{field: taken.from, until: g.mark}
+	case g.unownedLocked():
+		return &bequest{field: g.fromLocked(), until: g.mark}
 	}
 	return nil
 }
 
-// taker returns the first waiter, if it takes the lock.
-func (k *Key) taker() *Owner {
+// leavesLocked reports whether the owner of g has left it to a field whose time is not over. MinHold prolongs that.
+func (g *Held) leavesLocked() bool {
+	b := g.bequestLocked()
+	return g.by != nil && b != nil && g.k.l.now() < max(b.until, g.since+g.k.set.MinHold)
+}
+
+// unownedLocked reports whether nobody owns g, which was taken from a field. It is given back by name even if it is lost:
+// nobody relies on it, and what the field had must go back to it.
+func (g *Held) unownedLocked() bool { return g.fromLocked() != "" && g.Owner() == nil }
+
+// taker returns how the first waiter takes the lock, nil if it waits for its turn.
+func (k *Key) taker() *Taking {
 	if f, waits := k.q.Front(); waits {
-		if o, is := f.First.Note.(*Owner); is && o.more().Takes != nil {
-			return o
+		if o, is := f.First.Note.(*Owner); is {
+			return o.more().Takes
 		}
 	}
 	return nil
 }
 
 // oust takes the lock from the owner that this process has for the first waiter, if that takes it. One that came by Lock
-// keeps it until it unlocks: a loss would give it to another process. Who resumes is refused: that owner came after absent.
+// keeps it until it unlocks: a loss would give it to another process. Who resumes is refused if Redis says that it has the
+// lock of that owner: the message that such a lock was taken may be lost.
 func (k *Key) oust() {
 	switch t, o := k.taker(), k.Owner(); {
 	case t == nil || o == nil || o.Err() != nil:
-	case t.resumes():
-		t.more().Takes.spoil(ErrNotThere)
+	case t.From != "":
+		k.l.flying.Add(1)
+		go func() {
+			defer k.l.landed()
+			if k.owns(t.ctx) {
+				t.spoil(ErrNotThere)
+			}
+		}()
 	case o.Kind.CanNotify():
 		k.l.Forced(o.g.n)
 	}
 }
 
-// absent returns nil once Redis has said that it has no lock of an owner of this process, or there is no owner, and
-// ErrNotThere if it has. The message that such a lock was taken may be lost.
-func (k *Key) absent(ctx context.Context) error {
-	for tries := 0; ; tries++ {
+// owns reports whether Redis says that it has the lock of an owner of this process. It returns false when ctx ends.
+func (k *Key) owns(ctx context.Context) bool {
+	for tries := 0; ctx.Err() == nil; tries++ {
 		o := k.Owner()
 		if o == nil || o.Err() != nil {
-			return nil
+			return false
 		}
 		switch o.g.verify(ctx) {
 		case lettucecompat.OutcomeOK:
-			return ErrNotThere
+			return true
 		case lettucecompat.OutcomeGone:
-			return nil
+			return false
 		}
 		select {
 		case <-time.After(pause() << min(tries, 6)):
 		case <-ctx.Done():
-			return errUnanswered
 		}
 	}
+	return false
 }
 
 // seizes reports whether the first waiter takes the lock from its holder, whatever that is.
-func (k *Key) seizes() bool { o := k.taker(); return o != nil && !o.resumes() }
+func (k *Key) seizes() bool { t := k.taker(); return t != nil && t.From == "" }
 
-// takeOver takes the lock for the first waiter, if that takes it. n is the statement that has just confirmed its place. left
-// is the time to live of what Redis has now, which a unit that is taken from a field keeps.
-func (k *Key) takeOver(n uint64, left time.Duration) {
-	o := k.taker()
-	if o == nil {
-		return
-	}
-	t := o.more().Takes
-	k.mu.Lock()
-	if k.talk.have != Place || k.talk.last != n { // a late answer: the newest counts
-		k.mu.Unlock()
-		return
-	}
-	unit := k.l.number.Add(1)
-	lasts := k.times.Call
-	if t.From != "" {
-		k.taken, lasts = taken{unit, t.From}, max(lasts, left)
-	}
-	k.taking++
-	k.talk = k.talk.Lasts(k.l.now() + lasts)
-	k.mu.Unlock()
-	r := k.l.wire.Take(context.Background(), lettucecompat.Taking{
-		Key: k.name, From: t.From, Place: n, Unit: unit, Terms: &k.set.Wire,
-	}, k.set.Timeout)
-	k.mu.Lock()
-	k.taking--
-	k.unsure = r.Outcome == lettucecompat.OutcomeUnknown && t.From != ""
-	k.mu.Unlock()
-	k.report(r.Err)
-	switch failed := failure(r.Outcome, r.Err); {
-	case r.Outcome == lettucecompat.OutcomeOK:
-		if r.Contended {
-			k.noteContended(unit)
-		}
-		k.hear(News{Word: Called, N: n, Unit: unit, Lease: r.Lease, Token: r.Token})
-		return
-	case r.Outcome == lettucecompat.OutcomeGone:
-		t.spoil(ErrNotThere)
-	case r.Outcome == lettucecompat.OutcomeFailed && failed.Permanent:
-		t.spoil(failed)
-	}
-	k.hear(News{Word: Retry, Lease: pause()}) // the place's confirmation settles it
-}
-
-// taken is a unit that was taken from a field, or may have been. Only who takes the lock from that may own it.
+// taken is a unit that was taken, or may have been, and who has asked for that.
 type taken struct {
 	unit uint64
-	from string
+	by   *Taking
 }
 
-// mistakenLocked says why o must not own the grant g: it is not what o has taken, or somebody else has taken it.
-func (k *Key) mistakenLocked(o *Owner, g *Held) error {
-	var wants, has string
-	if o.resumes() {
-		wants = o.more().Takes.From
+// takeOver states that the lock is taken.
+func (k *Key) takeOver(s *Statement) (a lettucecompat.Answer, e Event) {
+	k.mu.Lock()
+	t := k.taken.by
+	k.mu.Unlock()
+	r := k.l.wire.Take(context.Background(), lettucecompat.Taking{
+		Key: k.name, From: t.From, Place: s.Since, Unit: s.N, Terms: &k.set.Wire,
+	}, k.set.Timeout)
+	h := News{Word: Failed, N: s.N, Unit: s.N, Lease: pause()}
+	switch failed := failure(r.Outcome, r.Err); {
+	case r.Outcome == lettucecompat.OutcomeOK:
+		h.Word, h.Lease, h.Token = Has, r.Lease, r.Token
+		if r.Contended {
+			k.noteContended(s.N)
+		}
+	case r.Outcome == lettucecompat.OutcomeUnknown:
+		h.Word = Silence
+	case r.Outcome == lettucecompat.OutcomeGone:
+		t.spoil(ErrNotThere)
+	case failed.Permanent:
+		t.spoil(failed)
 	}
-	if k.taken.unit == g.n {
-		has = k.taken.from
+	a = lettucecompat.Answer{Outcome: r.Outcome, Err: r.Err}
+	e = k.take(h, s, &a)
+	k.report(r.Err)
+	return a, e
+}
+
+// mistakenLocked says why o must not own the grant g: it is not what o has taken, or somebody else has taken it. Who resumes
+// is refused if Redis has made the grant since then, which it does not beside the ticket.
+func (k *Key) mistakenLocked(o *Owner, g *Held) error {
+	var t Taking
+	if o.resumes() {
+		t = *o.more().Takes
 	}
 	switch {
-	case has == wants:
+	case g.fromLocked() == t.From:
 		return nil
-	case wants != "":
+	case t.From != "" && g.n > t.after:
 		return ErrNotThere
 	}
 	return errAgain
