@@ -154,17 +154,8 @@ func (k *SharedKey) Leave(units int64) {
 	if k.leave(units) == queue.Nothing && !k.lossy.Load() {
 		return
 	}
-	k.mu.Lock()
-	g, now := k.cur.Load(), k.l.now()
-	k.exitedLocked(g)
-	d := k.demandLocked(now)
-	gives := k.talk.usable && d.Waiting == 0 && k.talk.Gives(&d, now)
-	k.mu.Unlock()
-	if gives {
-		k.giveBack(g, true)
-	} else {
-		k.kick()
-	}
+	g := k.cur.Load()
+	k.giveBack(g, true, func() { k.exitedLocked(g) })
 }
 
 // Held returns the grant.
@@ -240,16 +231,18 @@ func (s *Share) Exit(ctx context.Context) ExitResult {
 	}
 	g, k := s.g, s.g.k
 	k.l.Unregister(s)
-	loss := s.Err()
-	k.mu.Lock()
-	if s.timer != nil {
-		s.timer.Stop()
+	outLocked := func() {
+		if s.timer != nil {
+			s.timer.Stop()
+		}
+		delete(g.owners, s)
+		k.gate.Exit(&s.w)
+		k.exitedLocked(g)
 	}
-	delete(g.owners, s)
-	k.gate.Exit(&s.w)
-	k.exitedLocked(g)
-	k.mu.Unlock()
-	if loss != nil {
+	if loss := s.Err(); loss != nil {
+		k.mu.Lock()
+		outLocked()
+		k.mu.Unlock()
 		if s.until.Load() == 0 && s.loss == nil { // else it is this share's alone
 			g.lease.Lose(loss.Cause)
 		}
@@ -257,10 +250,10 @@ func (s *Share) Exit(ctx context.Context) ExitResult {
 		return ExitResult{ReleaseResult: ReleaseResult{Lost: loss}}
 	}
 	if ctx.Done() == nil || ctx.Err() != nil {
-		return k.giveBack(g, !s.Kind.CanNotify())
+		return k.giveBack(g, !s.Kind.CanNotify(), outLocked)
 	}
 	done := make(chan ExitResult, 1)
-	go func() { done <- k.giveBack(g, false) }()
+	go func() { done <- k.giveBack(g, false, outLocked) }()
 	select {
 	case r := <-done:
 		return r
@@ -269,17 +262,22 @@ func (s *Share) Exit(ctx context.Context) ExitResult {
 	}
 }
 
-// giveBack states what g has too much, if that is not to linger, and says how that ended.
-func (k *SharedKey) giveBack(g *SharedHeld, mayBeHeld bool) (r ExitResult) {
+// giveBack lets somebody out, states what g has too much because of that, if it is not to linger, and says how that ended.
+// Both are one step: else another one could send that statement, and have its answer.
+func (k *SharedKey) giveBack(g *SharedHeld, mayBeHeld bool, outLocked func()) (r ExitResult) {
 	limit := time.NewTimer(2 * k.set.Timeout)
 	defer limit.Stop()
-	for sent := never; ; {
+	for sent := never; ; outLocked = nil {
 		k.mu.Lock()
+		if outLocked != nil {
+			outLocked()
+		}
 		now := k.l.now()
 		d := k.demandLocked(now)
 		gives := k.talk.usable && k.talk.Grant.Unit == g.n && k.talk.Gives(&d, now)
 		answered := k.talk.answered > sent
 		s, heard := k.nextLocked(), k.heard
+		giving := k.talk.open && k.talk.said.Keep < k.talk.said.Have
 		k.mu.Unlock()
 		switch {
 		case s != nil && gives && r.Err == nil:
@@ -288,11 +286,14 @@ func (k *SharedKey) giveBack(g *SharedHeld, mayBeHeld bool) (r ExitResult) {
 				return r
 			}
 			sent = now
+		case s != nil && r.Err == nil:
+			go k.say(s, false)
+			return ExitResult{HandedOff: true}
 		case s != nil:
 			k.say(s, mayBeHeld)
 		case r.Err != nil && answered: // it was stated again
 			return ExitResult{}
-		case r.Err == nil && !gives:
+		case r.Err == nil && !gives && !giving:
 			return ExitResult{HandedOff: true}
 		default:
 			select {

@@ -319,6 +319,9 @@ func (c UnitsConversation) answer(h UnitsNews, now Moment) (UnitsConversation, E
 		c.left = h.Word == Lost || h.Word == Waits || h.Units > 0
 		return c.empty(floor), e
 	case h.Units > 0:
+		if c.Units == 0 && !c.place { // nothing is left to ask for
+			c.due = never
+		}
 		return c.has(h, now)
 	}
 	c.left, c.news = h.Word == Waits, h.N
