@@ -272,6 +272,11 @@ func (k *SharedKey) giveBack(g *SharedHeld, mayBeHeld bool, outLocked func()) (r
 		if outLocked != nil {
 			outLocked()
 		}
+		if g.loss != nil && r.Err == nil { // Lost has stated what there was to state
+			k.mu.Unlock()
+			k.kick()
+			return ExitResult{ReleaseResult: ReleaseResult{Lost: g.loss}}
+		}
 		now := k.l.now()
 		d := k.demandLocked(now)
 		gives := k.talk.usable && k.talk.Grant.Unit == g.n && k.talk.Gives(&d, now)

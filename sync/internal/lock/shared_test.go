@@ -422,6 +422,50 @@ func TestShared_S20_NobodyStarves(t *testing.T) {
 	}
 }
 
+// S29: a grant admits whom it was for, although others wait and the process has had enough before: a reader comes in beside
+// those of its process when it is its turn.
+func TestShared_S29_AGrantOfWhatWasHad(t *testing.T) {
+	_, client := fresh(t)
+	a, b, c := newShares(t, client(), 0, nil), newShares(t, client(), 0, nil), newShares(t, client(), 0, nil)
+	k := a.Shared("k", a.set)
+	defer k.Done()
+	wait := func(p *party, ctx context.Context, units int64, ahead int) chan *Share {
+		in := make(chan *Share, 1)
+		go func() {
+			s, err := p.take(ctx, units, 0)
+			if err != nil {
+				s = nil
+			}
+			in <- s
+		}()
+		k := p.Shared("k", p.set)
+		defer k.Done()
+		eventually(t, "it stands", func() bool { s := k.State(); return s.Standing && s.Ahead == ahead })
+		return in
+	}
+	for _, p := range []*party{a, b, c} { // who does not listen is passed in line
+		p.wire.Subscribe()
+		eventually(t, "it listens", p.wire.Listening)
+	}
+	r1 := a.mustTake(t, 1)
+	ctx, cancel := context.WithCancel(context.Background())
+	w1 := wait(b, ctx, writes, 0)
+	eventually(t, "the turn is over", func() bool { d := k.gate.Demand(); return d.Told && k.l.now() > d.TurnEnds })
+	r2 := wait(a, context.Background(), 1, 1)
+	w2 := wait(c, context.Background(), writes, 2)
+	cancel()
+	<-w1
+	select {
+	case s := <-r2:
+		mustGive(t, s)
+	case <-time.After(5 * time.Second):
+		t.Error("the reader waits for the one of its process")
+		defer func() { mustGive(t, <-r2) }()
+	}
+	mustGive(t, r1)
+	mustGive(t, <-w2)
+}
+
 // S22: a lost message that another client waits costs a second.
 func TestShared_S22_ALostMessage(t *testing.T) {
 	_, client := fresh(t)
