@@ -149,13 +149,22 @@ func (k *SharedKey) leave(units int64) queue.Order {
 	return queue.Restate
 }
 
-// Leave is the way out of what came in by Enter. Where units go back because of that alone, it returns after the answer.
+// Leave is the way out of what came in by Enter. Where units go back because of that alone, it returns after the answer,
+// unless another client waits, whose place refuses every try anyway.
 func (k *SharedKey) Leave(units int64) {
 	if k.leave(units) == queue.Nothing && !k.lossy.Load() {
 		return
 	}
+	k.mu.Lock()
 	g := k.cur.Load()
-	k.giveBack(g, true, func() { k.exitedLocked(g) })
+	k.exitedLocked(g)
+	d := k.demandLocked(k.l.now())
+	k.mu.Unlock()
+	if d.Told { // who comes again soon is part of the same statement
+		go k.speak(false)
+		return
+	}
+	k.giveBack(g, true, func() {})
 }
 
 // Held returns the grant.
@@ -267,11 +276,9 @@ func (s *Share) Exit(ctx context.Context) ExitResult {
 func (k *SharedKey) giveBack(g *SharedHeld, mayBeHeld bool, outLocked func()) (r ExitResult) {
 	limit := time.NewTimer(2 * k.set.Timeout)
 	defer limit.Stop()
-	for sent := never; ; outLocked = nil {
+	for sent := never; ; outLocked = func() {} {
 		k.mu.Lock()
-		if outLocked != nil {
-			outLocked()
-		}
+		outLocked()
 		if g.loss != nil && r.Err == nil { // Lost has stated what there was to state
 			k.mu.Unlock()
 			k.kick()
