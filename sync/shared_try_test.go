@@ -10,7 +10,6 @@ import (
 // A try for more than there are beside those of its own process is refused: nothing that Redis could answer would help,
 // so nothing is stated, and nobody else refuses it.
 func TestShared_S1_ATryBesideItsOwnProcess(t *testing.T) {
-	t.Skip("TryAcquire waits until somebody of its process has left: no statement wants more than the capacity, so there is no answer that refuses it")
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, _ := manager(t, s.client(), anteroom.Config{})
 		one := m.Semaphore("k", 1)

@@ -252,7 +252,9 @@ func (c UnitsConversation) Heard(h UnitsNews, now Moment) (UnitsConversation, Ev
 	default:
 		if h.N == c.last && c.open {
 			c.open = false
-			return c.answer(h, now)
+			if h.N >= c.floor { // else its units were given up meanwhile: their owners were notified of a loss
+				return c.answer(h, now)
+			}
 		}
 	}
 	return c, None
