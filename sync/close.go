@@ -126,21 +126,18 @@ func (m *Manager) hasClosed(ctx context.Context) bool {
 func (m *Manager) awaitUsers(ctx context.Context) {
 	notice := time.AfterFunc(closeNotice, m.sayClosing)
 	defer notice.Stop()
-	lost, shared, unsettled := m.locks.Settle(ctx)
+	lost, unsettled := m.locks.Settle(ctx)
 	var left []string
 	if unsettled > 0 {
 		left = append(left, report.Plural(unsettled, "command")+" not confirmed")
 	}
 	for _, g := range lost {
-		left = append(left, quoteKey(g.Key().Name())+" is still held")
+		left = append(left, quoteKey(g.Name())+" is still held")
 		m.outlived(g)
-	}
-	for _, g := range shared {
-		left = append(left, quoteKey(g.Key().Name())+" is still held")
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.lost, m.left = len(lost)+len(shared), left
+	m.lost, m.left = len(lost), left
 }
 
 // tearDown ends the services. It lasts at most some time limits of a command (an

@@ -10,7 +10,6 @@ import (
 	"github.com/anteroom/anteroom/queue"
 	"github.com/anteroom/anteroom/renewal"
 	"github.com/anteroom/anteroom/sync/internal/lock"
-	"github.com/anteroom/anteroom/sync/internal/report"
 	"github.com/anteroom/anteroom/sync/observe"
 )
 
@@ -297,7 +296,7 @@ func (s *sharedLock) unlock(op string, o *lock.Share) {
 	}
 	panicOnMistake(err)
 	if e, ok := err.(*Error); ok && e.Outcome == observe.OutcomeLost { //nolint:errorlint // as exit gives it
-		s.m.reports.UnlockLostShared(o, o.LossOr(renewal.ReasonGone).Cause, e.Since, e.Err)
+		s.m.reports.UnlockLost(o, o.LossOr(renewal.ReasonGone).Cause, e.Since, e.Err)
 	}
 }
 
@@ -305,5 +304,3 @@ func (s *sharedLock) unlock(op string, o *lock.Share) {
 type unnotifiedShares struct{}
 
 func (unnotifiedShares) LostShare(*lock.Share, *lock.Loss) {}
-
-var _ lock.SharedReporter = (*report.Reports)(nil)

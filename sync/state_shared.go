@@ -21,7 +21,7 @@ func (m *Manager) sharedState(k *lock.SharedKey, now time.Time, n int) observe.S
 	if g := is.Held; g != nil && is.Valid {
 		times := g.Lease().Times(m.leases.Now())
 		s.Holder, s.Deadline, s.NextRenewal, s.Lease = g.Field(), times.Deadline, times.NextDue, k.Settings().Lease.For
-		s.Granted = m.moment(g.Since())
+		s.Granted, s.Verdicts = m.moment(g.Since()), m.verdicts(g.Number(), k.Name())
 	}
 	if w := is.Writes; w != nil {
 		s.Kind, s.CallSite, s.Since, s.Token = report.KindName(w.Kind), w.CallSite, m.moment(w.Since()), w.Token()
