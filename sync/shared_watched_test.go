@@ -235,3 +235,25 @@ func TestShared_IsReportedAsAMutex(t *testing.T) {
 		})
 	}
 }
+
+// A release that comes while another statement is about to find the loss returns it, too.
+func TestShared_S4_AReleaseBesideAStatementFindsTheLoss(t *testing.T) {
+	for wait := time.Duration(0); wait < 1200*time.Millisecond; wait += 30 * time.Millisecond {
+		bubble(t, func(t *testing.T, s *embedded) {
+			m, rec := manager(t, s.client(), anteroom.Config{})
+			rw := m.RWMutex("k")
+			h := must[theHold](t)(rw.RAcquire(bg))
+			time.Sleep(2 * time.Second)
+			s.net.Delay(50 * time.Millisecond) // who reads asks once a second whether another client waits
+			s.Del("k")
+			time.Sleep(wait)
+			if err := h.Release(bg); !errors.Is(err, anteroom.ErrLost) {
+				t.Errorf("Release %v after the removal: %v", wait, err)
+			}
+			time.Sleep(time.Second)
+			if n := len(rec.of(observe.EventLost)); n != 1 {
+				t.Errorf("Release %v after the removal: %d losses reported", wait, n)
+			}
+		})
+	}
+}

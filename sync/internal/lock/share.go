@@ -275,11 +275,16 @@ func (k *SharedKey) giveBack(g *SharedHeld, by *Share, mayBeHeld bool, outLocked
 		now := k.l.now()
 		d := k.demandLocked(now)
 		gives := k.talk.usable && k.talk.Grant.Unit == g.n && k.talk.Gives(&d, now)
-		answered := k.talk.answered > sent
+		answered, lost := k.talk.answered > sent, k.talk.ended == g.n
 		s, heard := k.nextLocked(), k.heard
 		giving := k.talk.open && k.talk.said.Keep < k.talk.said.Have
 		k.mu.Unlock()
 		switch {
+		case lost && r.Err == nil: // says what was stated before
+			if s != nil {
+				go k.say(s, nil, false)
+			}
+			return ExitResult{ReleaseResult: ReleaseResult{Lost: g.lossOr(renewal.ReasonGone)}}
 		case s != nil && gives && r.Err == nil:
 			a, e := k.say(s, by, mayBeHeld)
 			if r.ReleaseResult = releaseOf(g, &a, e); r.Err == nil {

@@ -112,7 +112,7 @@ func (k *SharedKey) Held() *SharedHeld { return k.cur.Load() }
 // demandLocked returns what the goroutines need.
 func (k *SharedKey) demandLocked(now Moment) queue.Demand {
 	d := k.gate.Demand()
-	if d.Try && now < k.talk.not { // a try waits for answers only
+	if d.Try && (now < k.talk.not || d.Want > k.talk.Capacity) { // a try waits for answers only
 		k.gate.Refuse(ErrRefused)
 		d = k.gate.Demand()
 	}
