@@ -186,23 +186,24 @@ func (m *Manager) notClosed(ctx context.Context, besides ...string) error {
 func (m *Manager) sayClosing() {
 	held, unsettled := m.locks.Open()
 	classes := map[string]int{}
-	var oldest *lock.Held
-	for _, g := range held {
-		classes[settingsOf(g.Key()).cfg.Name]++
-		if oldest == nil || g.Since() < oldest.Since() {
-			oldest = g
+	var oldest lock.Possession
+	count := func(g lock.AnyHeld) {
+		classes[g.Settings().Class]++
+		if o := g.Someone(); o != nil && (oldest == nil || o.Since() < oldest.Since()) {
+			oldest = o
 		}
+	}
+	for _, g := range held {
+		count(g)
 	}
 	for _, k := range m.locks.AllShared() {
 		if d := k.Gate().Demand(); d.Used > 0 {
-			classes[k.Settings().Class]++
+			count(k.Held())
 		}
 	}
 	site := ""
 	if oldest != nil {
-		if o := oldest.Owner(); o != nil {
-			site = o.CallSite
-		}
+		site = oldest.Who().CallSite
 	}
 	m.reports.Closing(closeNotice, classes, site, unsettled)
 }

@@ -64,9 +64,9 @@ func (c *LockConfig) mustFitShared(capacity int64) error {
 	case c.RenewalTime < 0:
 		return configError("RenewalTime", "is negative; the units of a process are renewed together, and the option Lease ends one Hold")
 	case c.MinHold > 0:
-		return configError("MinHold", "is for a Mutex")
+		return configError("MinHold", "is for a Mutex: the units that a process gives back are free immediately")
 	case c.Replicas > 0:
-		return configError("Replicas", "is for a Mutex")
+		return configError("Replicas", "is for a Mutex: a goroutine may get units of its process without a command")
 	}
 	return nil
 }
@@ -285,7 +285,12 @@ func (s *sharedLock) leave(op string, units int64) {
 			panic(p)
 		}
 	}()
+	lost := k.Lossy()
 	k.Leave(units)
+	if lost != nil {
+		e := s.m.lossError(op, s.key, lost)
+		s.m.reports.UnlockLost(k.Held(), "", lost.Cause, e.Since, e.Err)
+	}
 }
 
 // unlock ends what came by Lock.
@@ -296,7 +301,7 @@ func (s *sharedLock) unlock(op string, o *lock.Share) {
 	}
 	panicOnMistake(err)
 	if e, ok := err.(*Error); ok && e.Outcome == observe.OutcomeLost { //nolint:errorlint // as exit gives it
-		s.m.reports.UnlockLost(o, o.LossOr(renewal.ReasonGone).Cause, e.Since, e.Err)
+		s.m.reports.UnlockLost(o.Held(), o.CallSite, o.LossOr(renewal.ReasonGone).Cause, e.Since, e.Err)
 	}
 }
 

@@ -257,3 +257,82 @@ func TestShared_S4_AReleaseBesideAStatementFindsTheLoss(t *testing.T) {
 		})
 	}
 }
+
+// A writer by Lock that exceeds MaxHold loses the lock to other processes. Here nobody comes in before it has left.
+func TestShared_MaxHoldOfAWriterByLock(t *testing.T) {
+	for _, r := range []anteroom.Recovery{anteroom.RecoverDefault, anteroom.RecoverRelease} {
+		bubble(t, func(t *testing.T, s *embedded) {
+			a, _ := manager(t, s.client(), anteroom.Config{})
+			b, _ := manager(t, s.client(), anteroom.Config{})
+			cfg := anteroom.LockConfig{Key: "k", MaxHold: 20 * time.Second, Recovery: r}
+			rw, other := must[*anteroom.RWMutex](t)(a.NewRWMutex(cfg)), must[*anteroom.RWMutex](t)(b.NewRWMutex(cfg))
+			rw.Lock()
+			h := must[theHold](t)(other.Acquire(bg, anteroom.Wait(2*time.Minute)))
+			if rw.TryLock() || rw.TryRLock() {
+				t.Error("somebody came in")
+			}
+			ok(t, h.Release(bg))
+			rw.Unlock()
+			if !rw.TryLockFor(time.Minute) {
+				t.Error("nobody comes in afterwards")
+			} else {
+				rw.Unlock()
+			}
+		})
+	}
+}
+
+// RUnlock and Release of what was lost are reported, as Unlock is.
+func TestShared_LeavingALostLockIsReported(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, rec := manager(t, s.client(), anteroom.Config{})
+		rw, sem := m.RWMutex("rw"), m.Semaphore("sem", 3).Weighted()
+		rw.RLock()
+		ok(t, sem.Acquire(bg, 2))
+		time.Sleep(time.Second)
+		s.FlushAll()
+		time.Sleep(7 * time.Second)
+		rw.RUnlock()
+		sem.Release(2)
+		time.Sleep(time.Second)
+		if evs := rec.of(observe.EventUnlockLost); len(evs) != 2 || evs[0].Reason != observe.LostGone || evs[0].Since.IsZero() || evs[1].Key != "sem" {
+			t.Errorf("events %+v", evs)
+		}
+		rw.RLock()
+		rw.RUnlock()
+		ok(t, sem.Acquire(bg, 2))
+		sem.Release(2)
+		time.Sleep(time.Second)
+		if n := len(rec.of(observe.EventUnlockLost)); n != 2 {
+			t.Errorf("%d events after the next ones", n)
+		}
+	})
+}
+
+// What the watchdog has found is in the Snapshot and in the event of the loss; the oldest hold is counted, and named by Close.
+func TestShared_IsShownAsAMutex(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, rec := manager(t, s.client(), anteroom.Config{RecordCallSites: true})
+		rw := must[*anteroom.RWMutex](t)(m.NewRWMutex(anteroom.LockConfig{Key: "k", MaxHold: 10 * time.Second, Recovery: anteroom.RecoverNotify}))
+		h := must[theHold](t)(rw.Acquire(bg))
+		_ = must[theHold](t)(m.Semaphore("healthy", 2).Acquire(bg, 1))
+		time.Sleep(20 * time.Second)
+		if c := m.Counts()["default"]; c.OldestHold < 19*time.Second {
+			t.Errorf("counts %+v", c)
+		}
+		survey := m.Survey(observe.SurveyOptions{}).States
+		if len(survey) != 2 || survey[0].Key != "k" || len(survey[0].Verdicts) == 0 {
+			t.Errorf("%+v", survey)
+		}
+		s.Del("k")
+		<-h.Context().Done()
+		time.Sleep(time.Second)
+		if evs := rec.of(observe.EventLost); len(evs) != 1 || evs[0].Owners != 1 || evs[0].Found != "holder:over_max_hold" || evs[0].CallSite == "" {
+			t.Errorf("events %+v", evs)
+		}
+		_ = m.CloseWithin(10 * time.Second)
+		if evs := rec.of(observe.EventClosing); len(evs) != 1 || evs[0].CallSite == "" {
+			t.Errorf("events %+v", evs)
+		}
+	})
+}

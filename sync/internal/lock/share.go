@@ -158,6 +158,14 @@ func (k *SharedKey) Leave(units int64) {
 	k.giveBack(g, nil, true, func() { k.exitedLocked(g) })
 }
 
+// Lossy returns why the last grant was lost, if somebody inside that cannot be notified of that may not have left; else nil.
+func (k *SharedKey) Lossy() *Loss {
+	if !k.lossy.Load() {
+		return nil
+	}
+	return k.Held().Loss()
+}
+
 // Held returns the grant.
 func (s *Share) Held() *SharedHeld { return s.g }
 

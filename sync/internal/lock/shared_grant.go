@@ -69,12 +69,20 @@ func (g *SharedHeld) Unrenewed() bool { return false }
 // Stretched returns false: nobody extends it.
 func (g *SharedHeld) Stretched() bool { return false }
 
-// Someone returns one of those inside that are known by name.
+// Someone returns who came first of those inside that are known by name.
 func (g *SharedHeld) Someone() Possession {
-	for _, s := range g.Owners() {
-		return s
+	g.k.mu.Lock()
+	defer g.k.mu.Unlock()
+	var first *Share
+	for s := range g.owners {
+		if first == nil || s.since < first.since {
+			first = s
+		}
 	}
-	return nil
+	if first == nil {
+		return nil
+	}
+	return first
 }
 
 // Lease returns the grant's lease.

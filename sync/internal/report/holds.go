@@ -76,11 +76,11 @@ func (p *Reports) ReleaseGivenUp(g lock.AnyHeld) {
 	})
 }
 
-// UnlockLost reports what Unlock cannot return: the lock of o was lost for c, since then, as why says.
-func (p *Reports) UnlockLost(o lock.Possession, c renewal.Cause, since time.Time, why error) {
-	ev := eventOf(observe.EventUnlockLost, o.Grant(), c)
+// UnlockLost reports what Unlock cannot return: the lock that came in at site was lost for c, since then, as why says.
+func (p *Reports) UnlockLost(g lock.AnyHeld, site string, c renewal.Cause, since time.Time, why error) {
+	ev := eventOf(observe.EventUnlockLost, g, c)
 	ev.Text = "Unlock of a lock that had been lost"
-	ev.Reason, ev.Since, ev.Err, ev.CallSite = observe.LossReason(c.Reason), since, why, o.Who().CallSite
+	ev.Reason, ev.Since, ev.Err, ev.CallSite = observe.LossReason(c.Reason), since, why, site
 	p.event(context.Background(), ev)
 }
 
