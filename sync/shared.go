@@ -288,8 +288,9 @@ func (s *sharedLock) leave(op string, units int64) {
 	lost := k.Lossy()
 	k.Leave(units)
 	if lost != nil {
-		e := s.m.lossError(op, s.key, lost)
-		s.m.reports.UnlockLost(k.Held(), "", lost.Cause, e.Since, e.Err)
+		l := lost.Loss()
+		e := s.m.lossError(op, s.key, l)
+		s.m.reports.UnlockLost(lost, "", l.Cause, e.Since, e.Err)
 	}
 }
 

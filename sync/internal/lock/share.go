@@ -158,12 +158,15 @@ func (k *SharedKey) Leave(units int64) {
 	k.giveBack(g, nil, true, func() { k.exitedLocked(g) })
 }
 
-// Lossy returns why the last grant was lost, if somebody inside that cannot be notified of that may not have left; else nil.
-func (k *SharedKey) Lossy() *Loss {
-	if !k.lossy.Load() {
-		return nil
+// Lossy returns the last grant if it was lost and somebody inside, who may be one that cannot be notified, has not left;
+// else nil.
+func (k *SharedKey) Lossy() *SharedHeld {
+	if k.lossy.Load() {
+		if g := k.Held(); g.Loss() != nil {
+			return g
+		}
 	}
-	return k.Held().Loss()
+	return nil
 }
 
 // Held returns the grant.

@@ -3,6 +3,7 @@ package lock
 import (
 	"cmp"
 	"context"
+	"time"
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/renewal"
@@ -32,7 +33,7 @@ func (k *SharedKey) say(s *UnitsStatement, by *Share, mayBeHeld bool) (lettuceco
 	e := k.take(k.news(&a, s.N), s, &a)
 	k.refuse(s, &a)
 	k.l.report(k, &k.failed, a.Err)
-	if e == Missing {
+	if e == Missing && (by != nil || time.Now().Before(g.lease.Deadline())) {
 		l := &Loss{Cause: g.missing()}
 		if by != nil {
 			l.Shares = []*Share{by}
