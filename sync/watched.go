@@ -67,10 +67,10 @@ func (s *services) ask(ctx context.Context, holds []watchdog.Facts, some []int) 
 	var units sync.WaitGroup
 	defer units.Wait()
 	for _, i := range some {
-		if g, is := s.m.locks.OfNumber(holds[i].ID).(*lock.SharedHeld); is {
-			units.Go(func() { s.answers[i] = renewed(ctx, g) })
-		} else {
+		if !lock.OfUnits(holds[i].ID) {
 			queries, of = append(queries, lettucecompat.Query{Key: holds[i].Key, Field: s.m.locks.Field(holds[i].ID)}), append(of, i)
+		} else if g, is := s.m.locks.OfNumber(holds[i].ID).(*lock.SharedHeld); is {
+			units.Go(func() { s.answers[i] = renewed(ctx, g) })
 		}
 	}
 	for j, r := range s.m.wire.Status(ctx, queries, 0) {

@@ -273,7 +273,8 @@ func (s *Share) Exit(ctx context.Context) ExitResult {
 	}
 }
 
-// giveBack lets by out, or nil where nobody knows who it is, states what g has too much because of that, if it is not to linger, and says how that ended.
+// giveBack lets by out, nil if nobody knows who it is, states what g has too much because of that, if it is not to linger,
+// and says how that ended.
 // Both are one step: else another one could send that statement, and have its answer.
 func (k *SharedKey) giveBack(g *SharedHeld, by *Share, mayBeHeld bool, outLocked func()) (r ExitResult) {
 	limit := time.NewTimer(2 * k.set.Timeout)
