@@ -20,7 +20,7 @@ func (g *Gate) arrangeLocked(together bool) {
 		g.admitsLocked() // notices the end of the turn
 	}
 	g.passLocked(together)
-	open := g.all > 0 && g.units > 0 && !g.over && !g.lost && g.writer == nil &&
+	open := g.all > 0 && g.units > 0 && !g.over && !g.lost && !g.closed && g.writer == nil &&
 		(g.waiters.len == 0 || g.heir != nil) && g.admissionsLocked() > 1
 	switch isOpen := g.word.Load()&closedBit == 0; {
 	case open && !isOpen:

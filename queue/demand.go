@@ -101,7 +101,7 @@ func (g *Gate) admitsLocked() bool {
 	if g.told && now >= g.turnEnds {
 		g.over = true
 	}
-	return !g.over && !g.lost && now < g.deadline
+	return !g.over && !g.lost && !g.closed && now < g.deadline
 }
 
 // aimLocked sets the moment from which on nobody joins by the word: the deadline, or if told the end of the turn.
@@ -181,6 +181,14 @@ func (g *Gate) Lose() Order {
 		g.writer = nil
 	}
 	g.grant++
+	return g.settleLocked(false)
+}
+
+// Close lets nobody in any more. Who waits stays, until Fail or the end of its context.
+func (g *Gate) Close() Order {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.closed = true
 	return g.settleLocked(false)
 }
 

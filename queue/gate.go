@@ -50,6 +50,7 @@ type Gate struct {
 	told     bool          // another process waits
 	over     bool          // the turn is: nobody comes in before the next grant
 	lost     bool          // somebody inside relies on lost units and cannot be notified
+	closed   bool          // for good
 	grant    uint64        // 1 + the number of losses: a loss ends the stays of those that are notified
 	base     uint32        // the admissions before this turn
 	stated   need          // what somebody was last ordered to state
@@ -94,9 +95,12 @@ func (g *Gate) withdraw() {
 
 // Leave is the way out for a reader that cannot be notified, however it came in. It panics if no such reader is inside.
 func (g *Gate) Leave() Order {
+	if g.word.Load()&insideMask == 0 { // before the subtraction, which would borrow the closed bit
+		panic("queue: Leave of a Gate without a reader inside")
+	}
 	word := g.word.Add(^uint64(0))
 	switch inside := int32(word & insideMask); {
-	case inside < 0:
+	case inside < 0: // two at once
 		g.word.Add(1)
 		panic("queue: Leave of a Gate without a reader inside")
 	case inside > 0 || word&closedBit == 0:

@@ -198,25 +198,31 @@ func TestGate_HammerEverything(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newGateRedis(t, all, fair, true)
 			var p place
-			r.hammer(16, func(id uint64) { r.visit(&p, id) })
-			r.n.mustBeComplete(t)
+			for end := time.Now().Add(20 * time.Second); ; { // on a busy machine a round may miss something
+				r.hammer(16, func(id uint64) { r.visit(&p, id) })
+				missed := r.n.missed()
+				if missed == "" || testing.Short() {
+					return
+				}
+				if time.Now().After(end) {
+					t.Fatal("the hammer never met: " + missed)
+				}
+			}
 		})
 	}
 }
 
-func (n *gateTally) mustBeComplete(t *testing.T) {
-	t.Helper()
-	if testing.Short() {
-		return
-	}
+// missed names something that has not happened.
+func (n *gateTally) missed() string {
 	for name, count := range map[string]*atomic.Int64{
 		"grants": &n.grants, "losses": &n.losses, "told": &n.told, "turns": &n.turns, "shrinks": &n.shrinks, "refused": &n.refused,
 		"joined": &n.joined, "entered": &n.entered, "left": &n.left, "again": &n.again, "downgraded": &n.downgraded,
 	} {
 		if count.Load() == 0 {
-			t.Errorf("the hammer never met: %s", name)
+			return name
 		}
 	}
+	return ""
 }
 
 // visit is one goroutine's way through the gate.

@@ -78,7 +78,7 @@ func (rw *RWMutex) RLock() {
 }
 
 // RUnlock undoes one RLock, TryRLock or TryRLockFor, of any goroutine. It panics with an *Error if the lock is not locked
-// that way. Where the process has come in for this reader alone, it waits for the answer of Redis up to CommandTimeout,
+// that way. Where the process has come in for this reader alone, it waits for the answer of Redis up to twice CommandTimeout,
 // so that another process can have the lock after it.
 func (rw *RWMutex) RUnlock() { rw.leave("runlock", toRead) }
 
@@ -124,7 +124,7 @@ func (rw *RWMutex) Lock() {
 	}
 }
 
-// Unlock undoes Lock, TryLock or TryLockFor, of any goroutine. It waits for the answer of Redis up to CommandTimeout
+// Unlock undoes Lock, TryLock or TryLockFor, of any goroutine. It waits for the answer of Redis up to twice CommandTimeout
 // where the lock goes back. It panics with an *Error if the lock is not locked that way. If it was lost, that is raised
 // as EventUnlockLost.
 func (rw *RWMutex) Unlock() {

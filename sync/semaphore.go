@@ -10,7 +10,8 @@ import (
 
 // Semaphore has a number of units, its capacity, that all processes which use the same key in the same Redis share. Who
 // acquires some waits until they are free. Those who wait are served in the order in which they began to: many small wants
-// never starve a large one.
+// never starve a large one. Who waits for more than there is beside what its own process has joins the line of the others when
+// that has become enough.
 //
 // Make one with Manager.Semaphore or Manager.NewSemaphore; the zero Semaphore returns ErrConfig. It is cheap and holds no
 // state. It must not be copied after first use. All methods are safe for concurrent use.
@@ -120,5 +121,9 @@ func (w *Weighted) enter(ctx context.Context, op string, kind queue.Kind, n int6
 }
 
 // Release gives n units back, whoever acquired them. It panics with an *Error if fewer were acquired by Weighted. Where they
-// go back to Redis immediately, it waits for the answer up to CommandTimeout.
-func (w *Weighted) Release(n int64) { w.s.leave("release", n) }
+// go back to Redis immediately, it waits for the answer up to twice CommandTimeout. 0 is no unit and changes nothing.
+func (w *Weighted) Release(n int64) {
+	if n != 0 {
+		w.s.leave("release", n)
+	}
+}

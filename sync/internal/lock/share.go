@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"cmp"
 	"context"
 	"sync/atomic"
 	"time"
@@ -14,6 +15,7 @@ import (
 // fields; it must not be copied. Readers of an RWMutex, and permits of a Semaphore, that nobody knows by name need none:
 // see SharedKey.Enter.
 type Share struct {
+	registration
 	Units     int64        // that it needs; of an RWMutex 1 to read, lettucecompat.AllUnits to write. See Downgrade
 	Goroutine uint64       // 0: none is named in reports
 	Kind      queue.Kind   // how it waits
@@ -27,10 +29,9 @@ type Share struct {
 	entered atomic.Int32 // times, that have not exited
 
 	until   atomic.Int64 // the Moment at which it ends by itself; 0: never. See Limit
-	number  atomic.Uint64
-	timer   *time.Timer // of until; guarded by SharedKey.mu
-	loss    *Loss       // of this share alone; guarded by SharedKey.mu
-	watched bool        // Changes has named it; guarded by Locks.mu
+	stopped atomic.Bool  // StopRenewing was called
+	timer   *time.Timer  // of until; guarded by SharedKey.mu
+	loss    *Loss        // of this share alone; guarded by SharedKey.mu
 }
 
 // SharedHolder is notified of a loss.
@@ -79,6 +80,7 @@ func (k *SharedKey) enter(ctx context.Context, w *queue.Waiter, admits func() (b
 	came := k.l.now()
 	for first := true; ; first = false {
 		if k.l.closing.Load() && (first || w.Kind.IsRefusable()) { // who is parked in Lock stays parked
+			k.kick() // an attempt in vain to join may have hidden the last one who left
 			return ErrClosed
 		}
 		if !first {
@@ -86,6 +88,7 @@ func (k *SharedKey) enter(ctx context.Context, w *queue.Waiter, admits func() (b
 		}
 		in, order, err := k.gate.Enter(w)
 		if k.l.closing.Load() { // BeginClose may have visited this gate before
+			k.gate.Close()
 			k.gate.Fail(ErrClosed)
 		}
 		switch {
@@ -164,7 +167,18 @@ func (k *SharedKey) Leave(units int64) {
 		go k.speak(false)
 		return
 	}
-	k.giveBack(g, true, func() {})
+	k.giveBack(g, nil, true, func() {})
+}
+
+// Lossy returns the last grant if it was lost and somebody inside, who may be one that cannot be notified, has not left;
+// else nil.
+func (k *SharedKey) Lossy() *SharedHeld {
+	if k.lossy.Load() {
+		if g := k.Held(); g.Loss() != nil {
+			return g
+		}
+	}
+	return nil
 }
 
 // Held returns the grant.
@@ -259,10 +273,10 @@ func (s *Share) Exit(ctx context.Context) ExitResult {
 		return ExitResult{ReleaseResult: ReleaseResult{Lost: loss}}
 	}
 	if ctx.Done() == nil || ctx.Err() != nil {
-		return k.giveBack(g, !s.Kind.CanNotify(), outLocked)
+		return k.giveBack(g, s, !s.Kind.CanNotify(), outLocked)
 	}
 	done := make(chan ExitResult, 1)
-	go func() { done <- k.giveBack(g, false, outLocked) }()
+	go func() { done <- k.giveBack(g, s, false, outLocked) }()
 	select {
 	case r := <-done:
 		return r
@@ -271,46 +285,53 @@ func (s *Share) Exit(ctx context.Context) ExitResult {
 	}
 }
 
-// giveBack lets somebody out, states what g has too much because of that, if it is not to linger, and says how that ended.
+// giveBack lets by out, nil if nobody knows who it is, states what g has too much because of that, if it is not to linger,
+// and says how that ended.
 // Both are one step: else another one could send that statement, and have its answer.
-func (k *SharedKey) giveBack(g *SharedHeld, mayBeHeld bool, outLocked func()) (r ExitResult) {
-	limit := time.NewTimer(2 * k.set.Timeout)
+func (k *SharedKey) giveBack(g *SharedHeld, by *Share, mayBeHeld bool, outLocked func()) (r ExitResult) {
+	limit := time.NewTimer(k.set.Timeout) // and as long for a statement that begins before that
 	defer limit.Stop()
-	for sent := never; ; outLocked = func() {} {
+	for sent, waited := never, false; ; outLocked = func() {} {
 		k.mu.Lock()
 		outLocked()
-		if g.loss != nil && r.Err == nil { // Lost has stated what there was to state
-			k.mu.Unlock()
-			k.kick()
-			return ExitResult{ReleaseResult: ReleaseResult{Lost: g.loss}}
-		}
 		now := k.l.now()
 		d := k.demandLocked(now)
 		gives := k.talk.usable && k.talk.Grant.Unit == g.n && k.talk.Gives(&d, now)
-		answered := k.talk.answered > sent
+		answered, lost, failed := k.talk.answered > sent, k.talk.ended == g.n || g.missed, k.unfreed == g
 		s, heard := k.nextLocked(), k.heard
-		giving := k.talk.open && k.talk.said.Keep < k.talk.said.Have
+		giving, last := k.talk.open && k.talk.said.Keep < k.talk.said.Have, k.answer
 		k.mu.Unlock()
 		switch {
+		case lost && r.Err == nil: // says what was stated before
+			if s != nil {
+				go k.say(s, nil, false)
+			}
+			return ExitResult{ReleaseResult: ReleaseResult{Lost: g.lossOr(renewal.ReasonGone)}}
 		case s != nil && gives && r.Err == nil:
-			a, e := k.say(s, mayBeHeld)
+			a, e := k.say(s, by, mayBeHeld)
 			if r.ReleaseResult = releaseOf(g, &a, e); r.Err == nil {
 				return r
 			}
 			sent = now
 		case s != nil && r.Err == nil:
-			go k.say(s, false)
+			go k.say(s, nil, false)
 			return ExitResult{HandedOff: true}
 		case s != nil:
-			k.say(s, mayBeHeld)
+			k.say(s, nil, mayBeHeld)
 		case r.Err != nil && answered: // it was stated again
 			return ExitResult{}
+		case r.Err == nil && !gives && !giving && waited && failed: // another one has stated it
+			r.ReleaseResult, sent = ReleaseResult{Err: cmp.Or(last.Err, errVoid), Unknown: last.Outcome == lettucecompat.OutcomeUnknown}, now
 		case r.Err == nil && !gives && !giving:
-			return ExitResult{HandedOff: true}
+			return ExitResult{HandedOff: !waited}
 		default:
+			waited = true
 			select {
 			case <-heard:
 			case <-limit.C:
+				if r.Err == nil {
+					r.ReleaseResult = ReleaseResult{Err: errUnanswered, Unknown: true}
+				}
 				return r
 			}
 		}
@@ -321,9 +342,7 @@ func (k *SharedKey) giveBack(g *SharedHeld, mayBeHeld bool, outLocked func()) (r
 func releaseOf(g *SharedHeld, a *lettucecompat.UnitsAnswer, e Event) ReleaseResult {
 	switch {
 	case e == Missing || e == Vanished:
-		c := g.lease.Loss(renewal.ReasonGone)
-		c.By = ByRelease
-		return ReleaseResult{Lost: &Loss{Cause: c}}
+		return ReleaseResult{Lost: &Loss{Cause: g.missing()}}
 	case a.Err != nil:
 		return ReleaseResult{Err: a.Err, Unknown: a.Outcome == lettucecompat.OutcomeUnknown}
 	case a.Word == lettucecompat.WordVoid:

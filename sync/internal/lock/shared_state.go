@@ -31,7 +31,7 @@ func (k *SharedKey) State() SharedState {
 			break
 		}
 	}
-	if a := k.answer; a != nil && a.Word == lettucecompat.WordWaits && !k.talk.Settled() {
+	if a := k.answer; a != nil && a.Word == lettucecompat.WordWaits && k.talk.place {
 		s.Standing, s.Ahead = true, a.Ahead
 	}
 	return s

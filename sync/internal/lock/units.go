@@ -152,7 +152,7 @@ func (c UnitsConversation) Next(d *queue.Demand, n uint64, now Moment) (UnitsCon
 	case c.Settled() && s.Want == 0:
 		c.silent = 0
 		at = never
-	case c.Units == 0 && !c.place && s.Want == 0 && now >= c.over && now >= c.not:
+	case c.Units == 0 && !c.place && s.Want == 0 && now >= c.over && now >= c.not && !c.open:
 		return c, nil, c.over // a Clock then ends it
 	case differs && (!again || s.Try):
 		at = now
