@@ -126,21 +126,18 @@ func (m *Manager) hasClosed(ctx context.Context) bool {
 func (m *Manager) awaitUsers(ctx context.Context) {
 	notice := time.AfterFunc(closeNotice, m.sayClosing)
 	defer notice.Stop()
-	lost, shared, unsettled := m.locks.Settle(ctx)
+	lost, unsettled := m.locks.Settle(ctx)
 	var left []string
 	if unsettled > 0 {
 		left = append(left, report.Plural(unsettled, "command")+" not confirmed")
 	}
 	for _, g := range lost {
-		left = append(left, quoteKey(g.Key().Name())+" is still held")
+		left = append(left, quoteKey(g.Name())+" is still held")
 		m.outlived(g)
-	}
-	for _, g := range shared {
-		left = append(left, quoteKey(g.Key().Name())+" is still held")
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.lost, m.left = len(lost)+len(shared), left
+	m.lost, m.left = len(lost), left
 }
 
 // tearDown ends the services. It lasts at most some time limits of a command (an
@@ -189,23 +186,24 @@ func (m *Manager) notClosed(ctx context.Context, besides ...string) error {
 func (m *Manager) sayClosing() {
 	held, unsettled := m.locks.Open()
 	classes := map[string]int{}
-	var oldest *lock.Held
-	for _, g := range held {
-		classes[settingsOf(g.Key()).cfg.Name]++
-		if oldest == nil || g.Since() < oldest.Since() {
-			oldest = g
+	var oldest lock.Possession
+	count := func(g lock.AnyHeld) {
+		classes[g.Settings().Class]++
+		if o := g.Someone(); o != nil && (oldest == nil || o.Since() < oldest.Since()) {
+			oldest = o
 		}
+	}
+	for _, g := range held {
+		count(g)
 	}
 	for _, k := range m.locks.AllShared() {
 		if d := k.Gate().Demand(); d.Used > 0 {
-			classes[k.Settings().Class]++
+			count(k.Held())
 		}
 	}
 	site := ""
 	if oldest != nil {
-		if o := oldest.Owner(); o != nil {
-			site = o.CallSite
-		}
+		site = oldest.Who().CallSite
 	}
 	m.reports.Closing(closeNotice, classes, site, unsettled)
 }

@@ -181,7 +181,7 @@ func (h *Hold) Holder() string {
 	if h == nil {
 		return ""
 	}
-	return h.t.possession().Field()
+	return h.t.possession().Grant().Field()
 }
 
 // Since returns when the hold began.

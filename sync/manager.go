@@ -84,7 +84,7 @@ func newManager(op string, rdb Redis, cfg Config) (*Manager, error) {
 	m.reports = report.New(report.Config{
 		ClientID: cfg.ClientID, Logger: cfg.Logger, LogKeys: cfg.LogKeys, Observer: cfg.Observer, Tracer: cfg.Tracer, OnEvent: cfg.OnEvent,
 		CommandTimeout: cfg.CommandTimeout, DefaultClass: builtIn.Name, Closing: m.closing.Load, CallSite: m.callSite,
-		Values: reportContext, SharedValues: sharedContext, Words: wordsOf,
+		Values: reportContext, Words: wordsOf,
 	})
 	onCommand, onRenewed := m.reports.Figures()
 	defaults, _ := cfg.Defaults.normalSettings()
@@ -104,7 +104,7 @@ func newManager(op string, rdb Redis, cfg Config) (*Manager, error) {
 	}
 	m.reports.Start()
 	m.locks = lock.New(lock.Config{
-		Wire: m.wire, ClientID: cfg.ClientID, Reporter: m.reports, Shared: m.reports, Timeout: m.cfg.commandTimeout,
+		Wire: m.wire, ClientID: cfg.ClientID, Reporter: m.reports, Timeout: m.cfg.commandTimeout,
 		Renewal: renewal.Config{
 			InFlight: cfg.RenewalInFlight, OnRenewed: onRenewed, OnFailed: m.reports.RenewalFailed, OnJump: m.reports.Jumped,
 		},

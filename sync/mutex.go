@@ -186,7 +186,7 @@ func (mu *Mutex) Unlock() {
 			if l, is := errors.AsType[*loss](err); is {
 				c = l.Cause
 			}
-			mu.m.reports.UnlockLost(o, c, e.Since, e.Err)
+			mu.m.reports.UnlockLost(o.Held(), o.CallSite, c, e.Since, e.Err)
 		}
 	}
 }

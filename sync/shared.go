@@ -10,7 +10,6 @@ import (
 	"github.com/anteroom/anteroom/queue"
 	"github.com/anteroom/anteroom/renewal"
 	"github.com/anteroom/anteroom/sync/internal/lock"
-	"github.com/anteroom/anteroom/sync/internal/report"
 	"github.com/anteroom/anteroom/sync/observe"
 )
 
@@ -65,9 +64,9 @@ func (c *LockConfig) mustFitShared(capacity int64) error {
 	case c.RenewalTime < 0:
 		return configError("RenewalTime", "is negative; the units of a process are renewed together, and the option Lease ends one Hold")
 	case c.MinHold > 0:
-		return configError("MinHold", "is for a Mutex")
+		return configError("MinHold", "is for a Mutex: the units that a process gives back are free immediately")
 	case c.Replicas > 0:
-		return configError("Replicas", "is for a Mutex")
+		return configError("Replicas", "is for a Mutex: a goroutine may get units of its process without a command")
 	}
 	return nil
 }
@@ -286,7 +285,13 @@ func (s *sharedLock) leave(op string, units int64) {
 			panic(p)
 		}
 	}()
+	lost := k.Lossy()
 	k.Leave(units)
+	if lost != nil {
+		l := lost.Loss()
+		e := s.m.lossError(op, s.key, l)
+		s.m.reports.UnlockLost(lost, "", l.Cause, e.Since, e.Err)
+	}
 }
 
 // unlock ends what came by Lock.
@@ -297,7 +302,7 @@ func (s *sharedLock) unlock(op string, o *lock.Share) {
 	}
 	panicOnMistake(err)
 	if e, ok := err.(*Error); ok && e.Outcome == observe.OutcomeLost { //nolint:errorlint // as exit gives it
-		s.m.reports.UnlockLostShared(o, o.LossOr(renewal.ReasonGone).Cause, e.Since, e.Err)
+		s.m.reports.UnlockLost(o.Held(), o.CallSite, o.LossOr(renewal.ReasonGone).Cause, e.Since, e.Err)
 	}
 }
 
@@ -305,5 +310,3 @@ func (s *sharedLock) unlock(op string, o *lock.Share) {
 type unnotifiedShares struct{}
 
 func (unnotifiedShares) LostShare(*lock.Share, *lock.Loss) {}
-
-var _ lock.SharedReporter = (*report.Reports)(nil)

@@ -720,7 +720,29 @@ func TestShared_MaxHold(t *testing.T) {
 		if evs := rec.of(observe.EventLost); len(evs) != 1 || evs[0].Reason != observe.LostWatchdog {
 			t.Errorf("events %+v", evs)
 		}
+		if _, err := sem.TryAcquire(bg, 2); !errors.Is(err, anteroom.ErrNotAcquired) {
+			t.Errorf("beside one who may still work: %v", err)
+		}
+		_ = old.Release(bg)
 		ok(t, must[theHold](t)(sem.TryAcquire(bg, 2)).Release(bg))
 		ok(t, young.Release(bg))
+	})
+}
+
+// A try for more than those of its own process leave is refused immediately.
+func TestShared_S24_ATryBesideItsOwnProcess(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.client(), anteroom.Config{})
+		sem := m.Semaphore("k", 3)
+		h := must[theHold](t)(sem.Acquire(bg, 2))
+		time.AfterFunc(time.Minute, func() { _ = h.Release(bg) })
+		began := time.Now()
+		if _, err := sem.TryAcquire(bg, 2); !errors.Is(err, anteroom.ErrNotAcquired) || time.Since(began) > time.Second {
+			t.Errorf("%v, after %v", err, time.Since(began))
+		}
+		if sem.Weighted().TryAcquire(2) || time.Since(began) > time.Second {
+			t.Errorf("after %v", time.Since(began))
+		}
+		time.Sleep(2 * time.Minute)
 	})
 }

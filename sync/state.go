@@ -41,7 +41,7 @@ func (m *Manager) Counts() map[string]observe.Count {
 	}
 	for _, k := range m.locks.AllShared() {
 		class := k.Settings().Class
-		counts[class] = sharedCountedIn(counts[class], k)
+		counts[class] = sharedCountedIn(counts[class], k, now)
 	}
 	return counts
 }

@@ -1,6 +1,7 @@
 package anteroom
 
 import (
+	"slices"
 	"time"
 
 	"github.com/anteroom/anteroom/sync/internal/lock"
@@ -21,7 +22,8 @@ func (m *Manager) sharedState(k *lock.SharedKey, now time.Time, n int) observe.S
 	if g := is.Held; g != nil && is.Valid {
 		times := g.Lease().Times(m.leases.Now())
 		s.Holder, s.Deadline, s.NextRenewal, s.Lease = g.Field(), times.Deadline, times.NextDue, k.Settings().Lease.For
-		s.Granted = m.moment(g.Since())
+		s.Lost = s.Lost || times.Left <= 0
+		s.Granted, s.Verdicts = m.moment(g.Since()), m.verdicts(g.Number(), k.Name())
 	}
 	if w := is.Writes; w != nil {
 		s.Kind, s.CallSite, s.Since, s.Token = report.KindName(w.Kind), w.CallSite, m.moment(w.Since()), w.Token()
@@ -54,10 +56,15 @@ func sharedStatus(is *lock.SharedState) string {
 }
 
 // sharedCountedIn returns c with the shared key k more.
-func sharedCountedIn(c observe.Count, k *lock.SharedKey) observe.Count {
+func sharedCountedIn(c observe.Count, k *lock.SharedKey, now lock.Moment) observe.Count {
 	d := k.Gate().Demand()
 	if d.Units > 0 || d.Lost {
 		c.Held++
+	}
+	if g := k.Held(); g != nil {
+		if o := g.Someone(); o != nil {
+			c.OldestHold = max(c.OldestHold, now-o.Since())
+		}
 	}
 	if c.Waiting += d.Waiting; d.Waiting > 0 {
 		for _, w := range k.Gate().Peek(1) {
@@ -67,8 +74,8 @@ func sharedCountedIn(c observe.Count, k *lock.SharedKey) observe.Count {
 	return c
 }
 
-// sharedRank says how much a shared key is worth showing.
-func (m *Manager) sharedRank(k *lock.SharedKey) rank {
+// sharedRank says how much a shared key is worth showing. The watchdog has found something about those that are unhealthy.
+func (m *Manager) sharedRank(k *lock.SharedKey, unhealthy map[uint64]bool) rank {
 	d := k.Gate().Demand()
 	r := rank{shared: k, bad: d.Lost}
 	for _, w := range k.Gate().Peek(1) {
@@ -76,6 +83,8 @@ func (m *Manager) sharedRank(k *lock.SharedKey) rank {
 	}
 	if g := k.Held(); g != nil && d.Units > 0 {
 		r.granted = m.leases.Zero().Add(g.Since())
+		r.bad = r.bad || unhealthy[g.Number()] ||
+			len(unhealthy) > 0 && slices.ContainsFunc(g.Owners(), func(o *lock.Share) bool { return unhealthy[o.Number()] })
 	}
 	return r
 }

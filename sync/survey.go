@@ -53,10 +53,10 @@ func (m *Manager) Survey(o observe.SurveyOptions) observe.Survey {
 	}
 	for _, k := range m.locks.AllShared() {
 		class := k.Settings().Class
-		s.Counts[class] = sharedCountedIn(s.Counts[class], k)
+		s.Counts[class] = sharedCountedIn(s.Counts[class], k, glance)
 		if o.Match == nil || o.Match(class, k.Name()) {
 			s.Keys++
-			add(m.sharedRank(k))
+			add(m.sharedRank(k, unhealthy))
 		}
 	}
 	if o.MaxWaiters == 0 {

@@ -85,24 +85,14 @@ func (t *tenure) reachable() bool {
 
 // reportContext returns the context with whose values o was acquired, for reports about it.
 // It has none where o is nil or by Lock.
-func reportContext(o *lock.Owner) context.Context {
-	if o == nil {
-		return context.Background()
+func reportContext(o lock.Possession) context.Context {
+	var t *tenure
+	switch o := o.(type) {
+	case *lock.Owner:
+		t, _ = o.Holder.(*tenure)
+	case *lock.Share:
+		t, _ = o.Holder.(*tenure)
 	}
-	t, _ := o.Holder.(*tenure)
-	return t.reportContext()
-}
-
-// sharedContext does the same for the first of some shares.
-func sharedContext(shares []*lock.Share) context.Context {
-	if len(shares) == 0 {
-		return context.Background()
-	}
-	t, _ := shares[0].Holder.(*tenure)
-	return t.reportContext()
-}
-
-func (t *tenure) reportContext() context.Context {
 	switch {
 	case t == nil:
 	case t.values != nil:
@@ -170,7 +160,12 @@ func (t *tenure) Lost(o *lock.Owner, l *lock.Loss) {
 }
 
 // LostShare does the same for an RWMutex or a Semaphore. It implements lock.SharedHolder.
-func (t *tenure) LostShare(s *lock.Share, l *lock.Loss) { t.end(t.m.lossError("hold", s.Name(), l)) }
+func (t *tenure) LostShare(s *lock.Share, l *lock.Loss) {
+	t.end(t.m.lossError("hold", s.Name(), l))
+	if l.Note == nil {
+		l.Note = t.m.reports.NoteOnUnits(s)
+	}
+}
 
 // unnotified is the lock.Holder of all owners by Lock.
 type unnotified Manager
@@ -228,10 +223,6 @@ func (m *Manager) exit(op string, o lock.Possession, wait, values context.Contex
 			err = m.lossError(op, key, l)
 		}
 	case r.Lost != nil:
-		if s, is := o.(*lock.Share); is && r.Lost.By == lock.ByRelease && s.Loss() == nil {
-			r.Lost.Shares = []*lock.Share{s}
-			m.reports.LostShared(s.Held(), r.Lost) // nobody else has found it
-		}
 		err = m.lossError(op, key, r.Lost)
 	case r.Unknown:
 		fail(observe.OutcomeUnknown, ErrUnknown)

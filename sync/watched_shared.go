@@ -1,47 +1,36 @@
 package anteroom
 
 import (
-	"time"
-
 	"github.com/anteroom/anteroom/queue"
 	"github.com/anteroom/anteroom/renewal"
 	"github.com/anteroom/anteroom/sync/internal/lock"
 	"github.com/anteroom/anteroom/watchdog"
 )
 
-// sharedFacts describes who has units, for the watchdog. Renewals and Redis' answers are about all units of the process, so
-// only whether somebody can still release these is checked: what Facts.Lost means.
-func (s *services) sharedFacts(id uint64) (watchdog.Facts, bool) {
-	share := s.m.locks.Share(id)
-	if share == nil {
-		return watchdog.Facts{}, false
-	}
-	set := settingsIn(share)
-	cfg := &set.cfg
-	f := watchdog.Facts{
-		ID: id, Key: share.Name(), Class: cfg.Name, Since: s.m.leases.Zero().Add(share.Since()), Lease: cfg.LeaseTime, Reachable: true,
-		Period: cfg.WatchdogPeriod, AlertThreshold: cfg.AlertThreshold, Strategy: watchdog.Strategy(cfg.Recovery),
-		CallSite: share.CallSite, MaxHold: cfg.MaxHold, Lost: true, Fixed: share.Limited(),
-	}
+// shareFacts describes who has units, for the watchdog. Redis' answers are about all units of the process, which have facts
+// of their own, so only whether somebody can still release these is checked: what Facts.Lost means.
+func shareFacts(share *lock.Share) watchdog.Facts {
+	f, set := factsOf(share.Number(), share, share.Since())
+	f.CallSite, f.MaxHold, f.Lost, f.Fixed, f.Deadline = share.CallSite, set.cfg.MaxHold, true, share.Limited(), share.Deadline()
 	if t, is := share.Holder.(*tenure); is {
 		f.Reachable = t.reachable()
 	}
-	return f, true
+	return f
 }
 
-// endShare takes the units from the share that the watchdog accuses. What is true of it stays true, but for a release.
-func (s *services) endShare(id uint64, action string, f watchdog.Finding) bool {
-	share := s.m.locks.Share(id)
-	is, ok := s.sharedFacts(id)
-	switch {
-	case !ok || action != watchdog.ActionCancel:
-		return false
-	case f == watchdog.OverMaxHold && (is.MaxHold == 0 || time.Since(is.Since) < is.MaxHold):
-		return false
-	case f == watchdog.HolderUnreachable && is.Reachable:
+// endShare acts against the share that the watchdog accuses; nil: it has exited. What is true of it stays true.
+func endShare(share *lock.Share, action string, f watchdog.Finding) bool {
+	if share == nil {
 		return false
 	}
-	return share.Revoke(renewal.ReasonWatchdog)
+	is := shareFacts(share)
+	switch {
+	case refuted(&is, f):
+		return false
+	case action == watchdog.ActionStopRenewing:
+		return share.StopRenewing()
+	}
+	return action == watchdog.ActionCancel && share.Revoke(renewal.ReasonWatchdog)
 }
 
 // sharedQueue is the waits.Queue of an RWMutex or a Semaphore. Only a writer is an owner: readers have no identity.

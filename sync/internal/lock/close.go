@@ -40,7 +40,7 @@ func (l *Locks) Open() (held []*Held, unsettled int) {
 
 // Settle waits, after BeginClose, until nobody owns a lock and nothing is left to clean up, or ctx ends. Owners that
 // remain then lose their locks, whose leases end by themselves. It returns those, and what else remains.
-func (l *Locks) Settle(ctx context.Context) (lost []*Held, shared []*SharedHeld, unsettled int) {
+func (l *Locks) Settle(ctx context.Context) (lost []AnyHeld, unsettled int) {
 	l.await(ctx, func(held []*Held, unsettled int) bool { return len(held)+unsettled == 0 })
 	held, unsettled := l.Open()
 	for _, g := range held {
@@ -50,10 +50,10 @@ func (l *Locks) Settle(ctx context.Context) (lost []*Held, shared []*SharedHeld,
 	}
 	for _, k := range l.AllShared() {
 		if g := k.cur.Load(); g != nil && g.lease.Lose(renewal.Cause{Reason: renewal.ReasonClosed}) {
-			shared = append(shared, g)
+			lost = append(lost, g)
 		}
 	}
-	return lost, shared, max(unsettled-len(lost)-len(shared), 0)
+	return lost, max(unsettled-len(lost), 0)
 }
 
 // Drain waits until no statement is under way, or ctx ends.

@@ -25,11 +25,12 @@ type reporter struct {
 	mu                    sync.Mutex
 	losses                []*Loss
 	givenUp               int
+	capacities            []int64
 }
 
-func (r *reporter) Failed(*Key, string, error) { r.failed.Add(1) }
-func (r *reporter) Answered(*Key, *string)     {}
-func (r *reporter) Called(_ *Key, found bool) {
+func (r *reporter) Failed(Named, string, error) { r.failed.Add(1) }
+func (r *reporter) Answered(Named, *string)     {}
+func (r *reporter) Called(_ Named, found bool) {
 	if found {
 		r.found.Add(1)
 	} else {
@@ -37,16 +38,22 @@ func (r *reporter) Called(_ *Key, found bool) {
 	}
 }
 
-func (r *reporter) Lost(_ *Held, l *Loss) {
+func (r *reporter) Lost(_ AnyHeld, l *Loss) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.losses = append(r.losses, l)
 }
-func (r *reporter) ReleaseFailed(*Held, error) {}
-func (r *reporter) ReleaseGivenUp(*Held) {
+func (r *reporter) ReleaseFailed(AnyHeld, error) {}
+func (r *reporter) ReleaseGivenUp(AnyHeld) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.givenUp++
+}
+
+func (r *reporter) Capacity(_ *SharedKey, least int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.capacities = append(r.capacities, least)
 }
 
 // notify is a Holder.
@@ -111,9 +118,9 @@ func newParty(t testing.TB, rdb *redis.Client, change func(*Settings)) *party {
 // close is what a Manager does at its end.
 func (p *party) close(ctx context.Context) (left int) {
 	p.BeginClose()
-	lost, shared, _ := p.Settle(ctx)
+	lost, _ := p.Settle(ctx)
 	p.Stop()
-	return len(lost) + len(shared)
+	return len(lost)
 }
 
 func (p *party) acquire(ctx context.Context, key string, kind queue.Kind) (*Owner, error) {

@@ -96,7 +96,7 @@ func TestBeside_CloseWaitsForWhoParksAgain(t *testing.T) {
 		p.closing.Store(true)
 		k.mu.Unlock()
 		o.abandon()
-		if _, _, unsettled := p.Settle(t.Context()); unsettled != 0 || k.q.Len() != 1 {
+		if _, unsettled := p.Settle(t.Context()); unsettled != 0 || k.q.Len() != 1 {
 			t.Errorf("closed %v: %d are unsettled, %d parked", closed, unsettled, k.q.Len())
 		}
 		cancel()

@@ -16,7 +16,6 @@ type Config struct {
 	Wire     *lettucecompat.Client // its messages go to Locks.Heard, and its re-subscriptions to Locks.Resubscribed
 	ClientID string                // the wire's
 	Reporter Reporter
-	Shared   SharedReporter // nil: nobody wants to know
 	// Timeout is the time limit of a command about a lock with this lease.
 	Timeout func(lease time.Duration) time.Duration
 	// Renewal is for the renewals, whose leases belong to *Held. New sets Sender and OnLost.
@@ -27,19 +26,23 @@ type Config struct {
 // not block.
 type Reporter interface {
 	// Failed: a statement for k had no usable answer from the server shard.
-	Failed(k *Key, shard string, err error)
+	Failed(k Named, shard string, err error)
 	// Answered: one had. before is the server from which the last one had none; nil: it had an answer, too.
-	Answered(k *Key, before *string)
-	// Called: Redis gave the lock of k to this process, which had a place. found: no message said so, but an answer.
-	Called(k *Key, found bool)
-	// Lost: g was lost. Its owner was notified, if it can be.
-	Lost(g *Held, l *Loss)
+	Answered(k Named, before *string)
+	// Called: Redis gave the lock of k, or units of it, to this process, which had a place. found: no message said so, but an
+	// answer.
+	Called(k Named, found bool)
+	// Lost: g was lost, or l.Shares of it. Its owners were notified, if they can be.
+	Lost(g AnyHeld, l *Loss)
 	// ReleaseFailed: the first answer to the release of g is missing or is err, and nothing has shown since how it
 	// ended.
-	ReleaseFailed(g *Held, err error)
+	ReleaseFailed(g AnyHeld, err error)
 	// ReleaseGivenUp: no answer showed how the release of g ended until the lease had ended what may have been left of
 	// it.
-	ReleaseGivenUp(g *Held)
+	ReleaseGivenUp(g AnyHeld)
+	// Capacity: those who have units of k now count with so many in all, which is less than what its settings say, or no
+	// more so.
+	Capacity(k *SharedKey, least int64)
 }
 
 // Locks is one client of the locks in one Redis: the keys in use, the grants, and the leases of these.
@@ -61,18 +64,18 @@ type Locks struct {
 	keys          map[string]*Key
 	grants        map[uint64]*Held // neither released nor lost; by the number of their record
 	shared        map[string]*SharedKey
-	shares        map[uint64]*Share // registered
-	registrations uint64            // of shares
-	lost          map[uint64]*Held  // lost, and their owner, who cannot be notified, has not exited
-	came          []uint64          // since Changes was called
-	went          []uint64          // of those that Changes has named
-	changed       chan struct{}     // closed and replaced when Close may have less to wait for
+	units         map[uint64]registrable // of those
+	registrations uint64
+	lost          map[uint64]*Held // lost, and their owner, who cannot be notified, has not exited
+	came          []uint64         // since Changes was called
+	went          []uint64         // of those that Changes has named
+	changed       chan struct{}    // closed and replaced when Close may have less to wait for
 }
 
 // New returns the Locks of a client, and starts its renewals.
 func New(cfg Config) *Locks {
 	l := &Locks{
-		cfg: cfg, wire: cfg.Wire, keys: map[string]*Key{}, shared: map[string]*SharedKey{}, shares: map[uint64]*Share{}, grants: map[uint64]*Held{}, lost: map[uint64]*Held{},
+		cfg: cfg, wire: cfg.Wire, keys: map[string]*Key{}, shared: map[string]*SharedKey{}, units: map[uint64]registrable{}, grants: map[uint64]*Held{}, lost: map[uint64]*Held{},
 		changed: make(chan struct{}), waiters: sync.Pool{New: func() any { return new(queue.Waiter) }},
 	}
 	l.number.Store(max(uint64(time.Now().UnixMicro()), lettucecompat.FirstNumber))
@@ -82,9 +85,8 @@ func New(cfg Config) *Locks {
 		case *Held:
 			g.report(g.Loss())
 		case *SharedHeld:
-			if r := l.cfg.Shared; r != nil {
-				r.LostShared(g, g.Loss())
-			}
+			l.cfg.Reporter.Lost(g, g.Loss())
+			l.Unregister(g) // the report says what the watchdog has found of it
 		}
 	}
 	l.leases = renewal.New(cfg.Renewal)
@@ -249,8 +251,9 @@ func (l *Locks) heardShared(m lettucecompat.Message) {
 	case lettucecompat.MessageContended:
 		k.contended(m.N)
 	case lettucecompat.MessageForced:
-		if g := k.cur.Load(); g != nil {
-			g.lease.Hurry() // anybody can say so
+		if g := k.cur.Load(); g != nil { // anybody can say so
+			g.force.Store(true)
+			g.lease.Hurry()
 		}
 	case lettucecompat.MessageRetry:
 		k.hear(UnitsNews{Word: Retry, After: m.After})
@@ -301,7 +304,7 @@ func (s sender) RenewBatch(ctx context.Context, _ string, items []renewal.Item, 
 			if k := l.FindShared(it.Key); k != nil {
 				all.Go(func() {
 					defer k.Done()
-					results[i] = k.cur.Load().renew(ctx)
+					results[i] = k.cur.Load().Renew(ctx, renewal.ByRenewal)
 				})
 			}
 			continue

@@ -3,20 +3,38 @@ package lock
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/anteroom/anteroom/queue"
 	"github.com/anteroom/anteroom/renewal"
 )
 
+// Named is a Key or a SharedKey, or a grant of one.
+type Named interface {
+	Name() string // of the key
+	Settings() *Settings
+}
+
+// AnyHeld is what a Held and a SharedHeld have in common.
+type AnyHeld interface {
+	Named
+	Number() uint64 // by which the watchdog knows it
+	Field() string  // in Redis
+	Since() Moment
+	Lease() *renewal.Lease
+	Terms() *Lease
+	Loss() *Loss
+	Unrenewed() bool
+	Stretched() bool
+	Someone() Possession // one of those who have it, or had it last; nil: it is not known that somebody had
+}
+
 // Possession is what an Owner and a Share have in common: one local possession of a lock, from its admission to its last
 // exit.
 type Possession interface {
-	Name() string // of the key
-	Settings() *Settings
+	Named
+	Grant() AnyHeld
 	Who() Who
-	Field() string // in Redis
 	Since() Moment
 	HandOffs() int // owners of this process that had the grant before, since Redis was asked
 	Token() int64  // 0 without Fencing
@@ -36,22 +54,14 @@ type Who struct {
 
 func (o *Owner) Name() string                       { return o.g.k.name }
 func (o *Owner) Settings() *Settings                { return o.g.k.set }
+func (o *Owner) Grant() AnyHeld                     { return o.g }
 func (o *Owner) Who() Who                           { return Who{o.Goroutine, o.Kind, o.CallSite} }
-func (o *Owner) Field() string                      { return o.g.Field() }
 func (o *Owner) LossOr(reason renewal.Reason) *Loss { return o.g.LossOr(reason) }
 
 func (s *Share) Name() string        { return s.g.k.name }
 func (s *Share) Settings() *Settings { return s.g.k.set }
+func (s *Share) Grant() AnyHeld      { return s.g }
 func (s *Share) Who() Who            { return Who{s.Goroutine, s.Kind, s.CallSite} }
-
-// Field returns the field of the client, whose shares of the key have one together.
-func (s *Share) Field() string { return s.g.Field() }
-
-// Since returns the Moment of the grant.
-func (g *SharedHeld) Since() Moment { return g.since }
-
-// Field returns the field in Redis.
-func (g *SharedHeld) Field() string { return g.k.l.cfg.ClientID }
 
 // HandOffs returns 0: Redis does not say whose units another one had before.
 func (s *Share) HandOffs() int { return 0 }
@@ -86,11 +96,22 @@ func (s *Share) LossOr(reason renewal.Reason) *Loss {
 
 // Limit ends s, which has come in, after the fixed lease, less its margin. The units stay the process': their lease is
 // another.
-func (s *Share) Limit(lease *Lease) {
+func (s *Share) Limit(lease *Lease) { s.endAt(s.since+lease.For-lease.Margin, lease.Margin) }
+
+// StopRenewing ends s as if the lease of its process were not renewed any more. It returns false where s is limited already.
+func (s *Share) StopRenewing() bool {
+	if s.Limited() || s.stopped.Swap(true) {
+		return false
+	}
+	s.endAt(s.g.deadline(), s.g.k.set.Lease.Margin)
+	return true
+}
+
+// endAt ends s at the moment until, if it does not end sooner.
+func (s *Share) endAt(until Moment, margin time.Duration) {
 	k := s.g.k
-	until := s.since + lease.For - lease.Margin
 	s.until.Store(int64(until))
-	t := time.AfterFunc(until-k.l.now(), func() { s.lose(s.fixed(), lease.Margin) })
+	t := time.AfterFunc(until-k.l.now(), func() { s.lose(s.fixed(), margin) })
 	k.mu.Lock()
 	s.timer = t
 	k.mu.Unlock()
@@ -99,19 +120,33 @@ func (s *Share) Limit(lease *Lease) {
 // Limited reports whether s ends by itself.
 func (s *Share) Limited() bool { return s.until.Load() > 0 }
 
+// Stopped reports whether StopRenewing was called.
+func (s *Share) Stopped() bool { return s.stopped.Load() }
+
 // fixed is why a limited share is over.
 func (s *Share) fixed() renewal.Cause {
 	c := s.g.lease.Loss(renewal.ReasonDeadline)
-	c.Reason, c.Deadline = renewal.ReasonFixed, s.g.k.at(Moment(s.until.Load()))
+	c.Deadline = s.g.k.at(Moment(s.until.Load()))
+	if !s.Stopped() {
+		c.Reason = renewal.ReasonFixed
+	}
 	return c
 }
 
-// Revoke takes the units from s alone. Its holder is notified before anybody else of this process can get them.
-func (s *Share) Revoke(reason renewal.Reason) bool { return s.lose(s.g.lease.Loss(reason), 0) }
+// Revoke takes the units from s alone. Its holder is notified, and has them until it exits or the lease would have ended
+// without a further renewal.
+func (s *Share) Revoke(reason renewal.Reason) bool {
+	c := s.g.lease.Loss(reason)
+	return s.lose(c, max(time.Until(c.Deadline), 0)+s.g.k.set.Lease.Margin)
+}
 
-// lose ends s alone. Its units serve others after margin, in which the holder can react.
+// lose ends s alone. Its units serve others after margin, in which the holder can react. One that cannot is a writer, which
+// loses all that the process has: others of it stay out until that has left.
 func (s *Share) lose(c renewal.Cause, margin time.Duration) bool {
 	g, k, l := s.g, s.g.k, &Loss{Cause: c, Shares: []*Share{s}}
+	if !s.Kind.CanNotify() {
+		return g.lease.Lose(c)
+	}
 	k.mu.Lock()
 	if s.loss != nil || g.loss != nil || s.entered.Load() == 0 {
 		k.mu.Unlock()
@@ -131,14 +166,8 @@ func (s *Share) lose(c renewal.Cause, margin time.Duration) bool {
 		k.mu.Unlock()
 		k.kick()
 	}
-	if margin > 0 && s.Kind.CanNotify() {
-		time.AfterFunc(margin, out)
-	} else if s.Kind.CanNotify() {
-		out()
-	}
-	if r := k.l.cfg.Shared; r != nil {
-		r.LostShared(g, l)
-	}
+	time.AfterFunc(margin, out)
+	k.l.cfg.Reporter.Lost(g, l)
 	return true
 }
 
@@ -165,8 +194,6 @@ func (k *SharedKey) Writer() *Share {
 	return nil
 }
 
-// Use of a name by the other kind of lock, and shares for the watchdog.
-
 // UsedShared returns the settings with which the name is in use as an RWMutex or a Semaphore, nil where it is not.
 func (l *Locks) UsedShared(name string) *Settings {
 	l.mu.Lock()
@@ -175,52 +202,4 @@ func (l *Locks) UsedShared(name string) *Settings {
 		return k.set
 	}
 	return nil
-}
-
-// sharesFrom is above all numbers of grants.
-const sharesFrom = 1 << 63
-
-// IsShare reports whether a number is of a share, which may be over.
-func IsShare(n uint64) bool { return n > sharesFrom }
-
-// Register makes Changes name s, under a number of its own, until Unregister.
-func (l *Locks) Register(s *Share) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.registrations++
-	n := sharesFrom + l.registrations
-	s.number.Store(n)
-	l.shares[n] = s
-	l.came = append(l.came, n)
-	l.trimLocked()
-}
-
-// trimLocked forgets what came and went between two calls of Changes.
-func (l *Locks) trimLocked() {
-	if len(l.came) > 2*(len(l.grants)+len(l.shares))+grown {
-		l.came = slices.DeleteFunc(l.came, func(n uint64) bool { return l.registered(n) == nil && l.shares[n] == nil })
-	}
-}
-
-// Unregister ends Register.
-func (l *Locks) Unregister(s *Share) {
-	n := s.number.Load()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.shares[n] == s {
-		delete(l.shares, n)
-		if s.watched {
-			l.went = append(l.went, n)
-		}
-	}
-}
-
-// Number returns that of Register.
-func (s *Share) Number() uint64 { return s.number.Load() }
-
-// Share returns the registered share of that number, nil where there is none.
-func (l *Locks) Share(n uint64) *Share {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.shares[n]
 }

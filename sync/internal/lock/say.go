@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
@@ -237,18 +238,15 @@ func (e *AnswerError) Error() string { return e.Err.Error() }
 func (e *AnswerError) Unwrap() error { return e.Err }
 
 // report reports that a statement had no usable answer, or that it had one.
-func (k *Key) report(err error) {
-	var failed *string
-	if err != nil {
-		failed = new(k.l.wire.Shard(k.name))
+func (k *Key) report(err error) { k.l.report(k, &k.failed, err) }
+
+// report does the same for k, of which the last one had no usable answer from the server failed; nil: it had one.
+func (l *Locks) report(k Named, failed *atomic.Pointer[string], err error) {
+	if err == nil {
+		l.cfg.Reporter.Answered(k, failed.Swap(nil))
+		return
 	}
-	k.mu.Lock()
-	before := k.failed
-	k.failed = failed
-	k.mu.Unlock()
-	if err != nil {
-		k.l.cfg.Reporter.Failed(k, *failed, err)
-	} else {
-		k.l.cfg.Reporter.Answered(k, before)
-	}
+	shard := l.wire.Shard(k.Name())
+	failed.Store(&shard)
+	l.cfg.Reporter.Failed(k, shard, err)
 }

@@ -14,6 +14,7 @@ import (
 // fields; it must not be copied. Readers of an RWMutex, and permits of a Semaphore, that nobody knows by name need none:
 // see SharedKey.Enter.
 type Share struct {
+	registration
 	Units     int64        // that it needs; of an RWMutex 1 to read, lettucecompat.AllUnits to write. See Downgrade
 	Goroutine uint64       // 0: none is named in reports
 	Kind      queue.Kind   // how it waits
@@ -27,10 +28,9 @@ type Share struct {
 	entered atomic.Int32 // times, that have not exited
 
 	until   atomic.Int64 // the Moment at which it ends by itself; 0: never. See Limit
-	number  atomic.Uint64
-	timer   *time.Timer // of until; guarded by SharedKey.mu
-	loss    *Loss       // of this share alone; guarded by SharedKey.mu
-	watched bool        // Changes has named it; guarded by Locks.mu
+	stopped atomic.Bool  // StopRenewing was called
+	timer   *time.Timer  // of until; guarded by SharedKey.mu
+	loss    *Loss        // of this share alone; guarded by SharedKey.mu
 }
 
 // SharedHolder is notified of a loss.
@@ -155,7 +155,18 @@ func (k *SharedKey) Leave(units int64) {
 		return
 	}
 	g := k.cur.Load()
-	k.giveBack(g, true, func() { k.exitedLocked(g) })
+	k.giveBack(g, nil, true, func() { k.exitedLocked(g) })
+}
+
+// Lossy returns the last grant if it was lost and somebody inside, who may be one that cannot be notified, has not left;
+// else nil.
+func (k *SharedKey) Lossy() *SharedHeld {
+	if k.lossy.Load() {
+		if g := k.Held(); g.Loss() != nil {
+			return g
+		}
+	}
+	return nil
 }
 
 // Held returns the grant.
@@ -250,10 +261,10 @@ func (s *Share) Exit(ctx context.Context) ExitResult {
 		return ExitResult{ReleaseResult: ReleaseResult{Lost: loss}}
 	}
 	if ctx.Done() == nil || ctx.Err() != nil {
-		return k.giveBack(g, !s.Kind.CanNotify(), outLocked)
+		return k.giveBack(g, s, !s.Kind.CanNotify(), outLocked)
 	}
 	done := make(chan ExitResult, 1)
-	go func() { done <- k.giveBack(g, false, outLocked) }()
+	go func() { done <- k.giveBack(g, s, false, outLocked) }()
 	select {
 	case r := <-done:
 		return r
@@ -262,9 +273,10 @@ func (s *Share) Exit(ctx context.Context) ExitResult {
 	}
 }
 
-// giveBack lets somebody out, states what g has too much because of that, if it is not to linger, and says how that ended.
+// giveBack lets by out, nil if nobody knows who it is, states what g has too much because of that, if it is not to linger,
+// and says how that ended.
 // Both are one step: else another one could send that statement, and have its answer.
-func (k *SharedKey) giveBack(g *SharedHeld, mayBeHeld bool, outLocked func()) (r ExitResult) {
+func (k *SharedKey) giveBack(g *SharedHeld, by *Share, mayBeHeld bool, outLocked func()) (r ExitResult) {
 	limit := time.NewTimer(2 * k.set.Timeout)
 	defer limit.Stop()
 	for sent := never; ; outLocked = nil {
@@ -275,22 +287,27 @@ func (k *SharedKey) giveBack(g *SharedHeld, mayBeHeld bool, outLocked func()) (r
 		now := k.l.now()
 		d := k.demandLocked(now)
 		gives := k.talk.usable && k.talk.Grant.Unit == g.n && k.talk.Gives(&d, now)
-		answered := k.talk.answered > sent
+		answered, lost := k.talk.answered > sent, k.talk.ended == g.n
 		s, heard := k.nextLocked(), k.heard
 		giving := k.talk.open && k.talk.said.Keep < k.talk.said.Have
 		k.mu.Unlock()
 		switch {
+		case lost && r.Err == nil: // says what was stated before
+			if s != nil {
+				go k.say(s, nil, false)
+			}
+			return ExitResult{ReleaseResult: ReleaseResult{Lost: g.lossOr(renewal.ReasonGone)}}
 		case s != nil && gives && r.Err == nil:
-			a, e := k.say(s, mayBeHeld)
+			a, e := k.say(s, by, mayBeHeld)
 			if r.ReleaseResult = releaseOf(g, &a, e); r.Err == nil {
 				return r
 			}
 			sent = now
 		case s != nil && r.Err == nil:
-			go k.say(s, false)
+			go k.say(s, nil, false)
 			return ExitResult{HandedOff: true}
 		case s != nil:
-			k.say(s, mayBeHeld)
+			k.say(s, nil, mayBeHeld)
 		case r.Err != nil && answered: // it was stated again
 			return ExitResult{}
 		case r.Err == nil && !gives && !giving:
@@ -309,9 +326,7 @@ func (k *SharedKey) giveBack(g *SharedHeld, mayBeHeld bool, outLocked func()) (r
 func releaseOf(g *SharedHeld, a *lettucecompat.UnitsAnswer, e Event) ReleaseResult {
 	switch {
 	case e == Missing || e == Vanished:
-		c := g.lease.Loss(renewal.ReasonGone)
-		c.By = ByRelease
-		return ReleaseResult{Lost: &Loss{Cause: c}}
+		return ReleaseResult{Lost: &Loss{Cause: g.missing()}}
 	case a.Err != nil:
 		return ReleaseResult{Err: a.Err, Unknown: a.Outcome == lettucecompat.OutcomeUnknown}
 	case a.Word == lettucecompat.WordVoid:

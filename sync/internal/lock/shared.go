@@ -7,7 +7,6 @@ import (
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/queue"
-	"github.com/anteroom/anteroom/renewal"
 )
 
 // SharedKey is what a client keeps for one RWMutex or Semaphore in use: the gate of its goroutines, and its conversation
@@ -31,23 +30,13 @@ type SharedKey struct {
 	least    int64                      // the capacity that counts
 	ended    Moment                     // when units were given back last
 	heard    chan struct{}              // closed when a statement was answered, or had no answer
-	renewals []chan renewal.Result      // each is told of the next statement that keeps units
+	renewals []asked                    // each is told of the next statement that keeps units
+	failed   atomic.Pointer[string]     // as of a Key
+	unfreed  *SharedHeld                // no answer shows that what was given back of it is free; nil: one has
 	timer    *time.Timer
 	flying   int  // statements whose command has not returned
 	busy     bool // counted in Locks.unsettled, with a reference
 	silenced bool // the client is closed: nothing is stated at a time, only for somebody
-}
-
-// SharedReporter receives what people and programs may want to know of shared locks. Its methods are called with no mutex
-// held, and must not block.
-type SharedReporter interface {
-	// Stated: a statement for k was answered, or had no usable answer.
-	Stated(k *SharedKey, err error)
-	// Capacity: those who have units of k now count with so many in all, which is less than what its settings say, or no
-	// more so.
-	Capacity(k *SharedKey, least int64)
-	// LostShared: g was lost. Its owners were notified, if they can be.
-	LostShared(g *SharedHeld, l *Loss)
 }
 
 // Shared returns the shared key with one reference more; Done gives that back. An unused one is made with the settings s.
@@ -123,7 +112,7 @@ func (k *SharedKey) Held() *SharedHeld { return k.cur.Load() }
 // demandLocked returns what the goroutines need.
 func (k *SharedKey) demandLocked(now Moment) queue.Demand {
 	d := k.gate.Demand()
-	if d.Try && now < k.talk.not { // a try waits for answers only
+	if d.Try && (now < k.talk.not || d.Want > k.talk.Capacity) { // a try waits for answers only
 		k.gate.Refuse(ErrRefused)
 		d = k.gate.Demand()
 	}
@@ -150,9 +139,11 @@ func (k *SharedKey) nextLocked() *UnitsStatement {
 				continue // somebody has come in
 			}
 			if s.Keep == 0 && k.talk.usable {
-				if !k.cur.Load().lease.End() {
+				g := k.cur.Load()
+				if !g.lease.End() {
 					return nil // it was lost, and Lost is on its way
 				}
+				k.l.Unregister(g)
 				k.ended = now
 			}
 			k.flying++
@@ -210,7 +201,7 @@ func (k *SharedKey) speak(mayBeHeld bool) {
 	s := k.nextLocked()
 	k.mu.Unlock()
 	if s != nil {
-		k.say(s, mayBeHeld)
+		k.say(s, nil, mayBeHeld)
 	}
 }
 
@@ -220,7 +211,7 @@ func (k *SharedKey) kick() {
 	s := k.nextLocked()
 	k.mu.Unlock()
 	if s != nil {
-		go k.say(s, false)
+		go k.say(s, nil, false)
 	}
 }
 

@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/anteroom/anteroom/renewal"
@@ -9,10 +10,12 @@ import (
 // SharedHeld is one grant: from the moment when Redis has given units to this process that had none, until all of them
 // are given back or lost.
 type SharedHeld struct {
+	registration
 	k     *SharedKey
 	n     uint64 // under which the first units came
 	since Moment
 	lease *renewal.Lease
+	force atomic.Bool // somebody says that it was deleted on purpose
 
 	// Guarded by SharedKey.mu.
 	owners   map[*Share]struct{} // inside, and known by name
@@ -32,6 +35,7 @@ func (k *SharedKey) newGrantLocked() *SharedHeld {
 		Period: k.set.Lease.Period, Margin: k.set.Lease.Margin, SentAt: k.at(c.Sent), Owner: g,
 	})
 	k.cur.Store(g)
+	k.l.Register(g)
 	return g
 }
 
@@ -44,8 +48,42 @@ func (g *SharedHeld) deadline() Moment { return g.lease.Deadline().Sub(g.k.l.zer
 // Names returns the key. Of units there is no field for a renewal to name: SharedHeld.renew states them.
 func (g *SharedHeld) Names() (key, field string) { return g.k.name, "" }
 
-// Key returns the grant's key.
-func (g *SharedHeld) Key() *SharedKey { return g.k }
+// Name returns the key's name in Redis.
+func (g *SharedHeld) Name() string { return g.k.name }
+
+// Settings returns those with which the key is in use.
+func (g *SharedHeld) Settings() *Settings { return g.k.set }
+
+// Field returns the field in Redis: that of the client.
+func (g *SharedHeld) Field() string { return g.k.l.cfg.ClientID }
+
+// Since returns the Moment of the grant.
+func (g *SharedHeld) Since() Moment { return g.since }
+
+// Terms returns what its lease is to be.
+func (g *SharedHeld) Terms() *Lease { return &g.k.set.Lease }
+
+// Unrenewed returns false: see Share.StopRenewing.
+func (g *SharedHeld) Unrenewed() bool { return false }
+
+// Stretched returns false: nobody extends it.
+func (g *SharedHeld) Stretched() bool { return false }
+
+// Someone returns who came first of those inside that are known by name.
+func (g *SharedHeld) Someone() Possession {
+	g.k.mu.Lock()
+	defer g.k.mu.Unlock()
+	var first *Share
+	for s := range g.owners {
+		if first == nil || s.since < first.since {
+			first = s
+		}
+	}
+	if first == nil {
+		return nil
+	}
+	return first
+}
 
 // Lease returns the grant's lease.
 func (g *SharedHeld) Lease() *renewal.Lease { return g.lease }
@@ -80,9 +118,20 @@ func (g *SharedHeld) lossOr(reason renewal.Reason) *Loss {
 	return &Loss{Cause: g.lease.Loss(reason)}
 }
 
+// missing is why a release has found nothing.
+func (g *SharedHeld) missing() renewal.Cause {
+	c := g.lease.Loss(renewal.ReasonGone)
+	c.By = ByRelease
+	return c
+}
+
 // Lost is called by package renewal, once, when it concludes that the lease is lost. It notifies the owners first and lets
 // others in afterwards, and does no I/O.
 func (g *SharedHeld) Lost(c renewal.Cause) {
+	gone := c.Reason == renewal.ReasonGone
+	if gone && g.force.Load() {
+		c.Reason, c.By = renewal.ReasonForced, ""
+	}
 	k, l := g.k, &Loss{Cause: c}
 	k.mu.Lock()
 	g.loss = l
@@ -97,7 +146,7 @@ func (g *SharedHeld) Lost(c renewal.Cause) {
 	}
 	// Until the confirmed lease is over the owners have the margin to react, unless Redis has said that the units are gone.
 	var left time.Duration
-	if c.Reason != renewal.ReasonGone {
+	if !gone {
 		left = max(time.Until(c.Deadline)+k.set.Lease.Margin, 0)
 	}
 	k.mu.Lock()

@@ -3,6 +3,7 @@ package lock
 import (
 	"cmp"
 	"context"
+	"time"
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/renewal"
@@ -10,8 +11,10 @@ import (
 
 // This file is how a statement about units is sent, and what its answer means: say.go has that of a Mutex.
 
-// say sends s, takes in the answer, and states what comes next. mayBeHeld is as in lettucecompat.UnitsStatement.
-func (k *SharedKey) say(s *UnitsStatement, mayBeHeld bool) (lettucecompat.UnitsAnswer, Event) {
+// say sends s, takes in the answer, and states what comes next. by: whose exit is why; nil: nobody's, or nobody knows.
+// mayBeHeld is as in lettucecompat.UnitsStatement.
+func (k *SharedKey) say(s *UnitsStatement, by *Share, mayBeHeld bool) (lettucecompat.UnitsAnswer, Event) {
+	g := k.cur.Load() // before a call brings another one
 	k.l.wire.Subscribe()
 	wire := lettucecompat.UnitsStatement{
 		Key: k.name, N: s.N, Since: s.Since, Units: s.Have, Keep: s.Keep, Want: s.Want, Again: s.Again, Try: s.Try,
@@ -29,8 +32,13 @@ func (k *SharedKey) say(s *UnitsStatement, mayBeHeld bool) (lettucecompat.UnitsA
 	a := k.l.wire.StateUnits(context.Background(), wire)
 	e := k.take(k.news(&a, s.N), s, &a)
 	k.refuse(s, &a)
-	if r := k.l.cfg.Shared; r != nil {
-		r.Stated(k, a.Err)
+	k.l.report(k, &k.failed, a.Err)
+	if e == Missing && (by != nil || time.Now().Before(g.lease.Deadline())) {
+		l := &Loss{Cause: g.missing()}
+		if by != nil {
+			l.Shares = []*Share{by}
+		}
+		k.l.cfg.Reporter.Lost(g, l)
 	}
 	k.kick()
 	k.l.landed()
@@ -81,12 +89,18 @@ func (k *SharedKey) take(h UnitsNews, s *UnitsStatement, a *lettucecompat.UnitsA
 	var e Event
 	k.talk, e = k.talk.Heard(h, k.l.now())
 	now, g := k.talk.Grant, k.cur.Load()
+	called := k.talk.Units > before.Units && (h.Word == Called || before.place && s != nil)
+	failed, givenUp := k.releasedLocked(s, h, e)
 	switch {
 	case e == Granted:
 		g = k.newGrantLocked()
 		k.gate.Granted(k.talk.Units, k.talk.Contended, g.deadline())
 	case e == Vanished:
-		g.lease.Lose(renewal.Cause{Reason: renewal.ReasonGone})
+		c := renewal.Cause{Reason: renewal.ReasonGone, By: byStatement}
+		if len(k.renewals) > 0 {
+			c.By = k.renewals[0].by
+		}
+		g.lease.Lose(c)
 	case k.talk.usable:
 		if now.Sent != before.Grant.Sent || now.Lease != before.Grant.Lease {
 			g.lease.Extend(k.at(now.Sent), now.Lease)
@@ -114,10 +128,41 @@ func (k *SharedKey) take(h UnitsNews, s *UnitsStatement, a *lettucecompat.UnitsA
 	}
 	changed := k.least
 	k.mu.Unlock()
-	if r := k.l.cfg.Shared; r != nil && changed != least {
+	r := k.l.cfg.Reporter
+	if changed != least {
 		r.Capacity(k, changed)
 	}
+	if called {
+		r.Called(k, s != nil)
+	}
+	if failed != nil {
+		r.ReleaseFailed(failed, cmp.Or(a.Err, errVoid))
+	}
+	if givenUp != nil {
+		r.ReleaseGivenUp(givenUp)
+	}
 	return e
+}
+
+// releasedLocked returns of which grant a release has failed for the first time, or was given up. The others are as in take,
+// and e is what h means.
+func (k *SharedKey) releasedLocked(s *UnitsStatement, h UnitsNews, e Event) (failed, givenUp *SharedHeld) {
+	switch {
+	case e == GivenUp:
+		givenUp, k.unfreed = k.unfreed, nil
+	case s == nil:
+	case h.Word != Silence && h.Word != Failed:
+		k.unfreed = nil
+	case s.Keep < s.Have && k.unfreed == nil:
+		failed, k.unfreed = k.cur.Load(), k.cur.Load()
+	}
+	return failed, givenUp
+}
+
+// asked is who waits for the end of a renewal.
+type asked struct {
+	by     string // see renewal.Cause.By
+	answer chan renewal.Result
 }
 
 // renewedLocked tells those who wait for a renewal how s ended.
@@ -130,20 +175,20 @@ func (k *SharedKey) renewedLocked(s *UnitsStatement, h UnitsNews, err error) {
 		r.Renewed, r.SentAt = s.Have > 0 && h.Units > 0, k.at(at)
 	}
 	for _, c := range k.renewals {
-		c <- r
+		c.answer <- r
 	}
 	k.renewals = nil
 }
 
-// renew states that the units of g are kept, and returns how that ended.
-func (g *SharedHeld) renew(ctx context.Context) renewal.Result {
+// Renew states that the units of g are kept, and returns how that ended. by says who asks: see renewal.Cause.By.
+func (g *SharedHeld) Renew(ctx context.Context, by string) renewal.Result {
 	k, c := g.k, make(chan renewal.Result, 1)
 	k.mu.Lock()
 	if !k.talk.usable || k.talk.Grant.Unit != g.n {
 		k.mu.Unlock()
 		return renewal.Result{}
 	}
-	k.renewals = append(k.renewals, c)
+	k.renewals = append(k.renewals, asked{by, c})
 	if !k.talk.open || k.talk.said.Have == 0 { // else that does as well
 		k.talk = k.talk.soon(k.l.now())
 	}

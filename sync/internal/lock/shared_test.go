@@ -292,25 +292,10 @@ func TestShared_S5_Tokens(t *testing.T) {
 	all.Wait()
 }
 
-type capacities struct {
-	mu   sync.Mutex
-	seen []int64
-}
-
-func (*capacities) Stated(*SharedKey, error)      {}
-func (*capacities) LostShared(*SharedHeld, *Loss) {}
-func (c *capacities) Capacity(_ *SharedKey, least int64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.seen = append(c.seen, least)
-}
-
 // S6: no holder's own capacity is exceeded, and who has a larger one is told once.
 func TestShared_S6_Capacities(t *testing.T) {
 	_, client := fresh(t)
 	small, large := newShares(t, client(), 2, nil), newShares(t, client(), 4, nil)
-	told := &capacities{}
-	large.cfg.Shared = told
 	s := small.mustTake(t, 1)
 	l := large.mustTake(t, 1)
 	if tryTake(t, large, 1) || tryTake(t, small, 1) {
@@ -324,10 +309,10 @@ func TestShared_S6_Capacities(t *testing.T) {
 	mustGive(t, more)
 	mustGive(t, l)
 	assertGone(t, client(), small, large)
-	told.mu.Lock()
-	defer told.mu.Unlock()
-	if fmt.Sprint(told.seen) != "[2 4]" {
-		t.Errorf("told of %v", told.seen)
+	large.rep.mu.Lock()
+	defer large.rep.mu.Unlock()
+	if told := large.rep.capacities; fmt.Sprint(told) != "[2 4]" {
+		t.Errorf("told of %v", told)
 	}
 }
 
@@ -627,7 +612,7 @@ func TestShared_Close(t *testing.T) {
 	defer cancel()
 	done := make(chan int)
 	go func() {
-		_, lost, unsettled := p.Settle(ctx)
+		lost, unsettled := p.Settle(ctx)
 		done <- len(lost) + unsettled
 	}()
 	select {
@@ -658,8 +643,8 @@ func TestShared_CloseGivesUp(t *testing.T) {
 	p.BeginClose()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	if _, shared, unsettled := p.Settle(ctx); len(shared) != 1 || unsettled != 0 {
-		t.Errorf("%d lost, %d unsettled", len(shared), unsettled)
+	if left, unsettled := p.Settle(ctx); len(left) != 1 || unsettled != 0 {
+		t.Errorf("%d lost, %d unsettled", len(left), unsettled)
 	}
 	if l := <-lost; l.Reason != "closed" {
 		t.Errorf("%+v", l)

@@ -54,7 +54,7 @@ func (p *Reports) Reentered(a *Attempt, o lock.Possession) {
 func (p *Reports) in(a *Attempt, outcome observe.Outcome, o lock.Possession, wait time.Duration) {
 	p.to.Acquired(a.class, outcome, wait)
 	if a.end != nil {
-		a.end(observe.AcquireEnd{Outcome: outcome, HandOffs: o.HandOffs(), Holder: o.Field()})
+		a.end(observe.AcquireEnd{Outcome: outcome, HandOffs: o.HandOffs(), Holder: o.Grant().Field()})
 	}
 }
 

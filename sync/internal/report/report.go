@@ -29,11 +29,10 @@ type Config struct {
 	CommandTimeout time.Duration
 	DefaultClass   string // of what concerns no single lock
 
-	Closing      func() bool                                         // whether the Manager is closing, when much fails on purpose
-	CallSite     func() string                                       // of the caller of the library; "" unless recorded
-	Values       func(o *lock.Owner) context.Context                 // the context with whose values o was acquired; o may be nil
-	SharedValues func(shares []*lock.Share) context.Context          // the same of the first of some shares
-	Words        func(err error, keys bool, hidden ...string) string // the text of err without hidden names; its keys are named where keys is set
+	Closing  func() bool                                         // whether the Manager is closing, when much fails on purpose
+	CallSite func() string                                       // of the caller of the library; "" unless recorded
+	Values   func(of lock.Possession) context.Context            // the context with whose values it was acquired; of may be nil
+	Words    func(err error, keys bool, hidden ...string) string // the text of err without hidden names; its keys are named where keys is set
 }
 
 // Reports are what one Manager reports.

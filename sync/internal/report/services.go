@@ -51,22 +51,14 @@ func (p *Reports) renewed(l *renewal.Lease, left time.Duration) {
 	p.to.Renewed(classOf(l), observe.OutcomeRenewed, left)
 }
 
-func classOf(l *renewal.Lease) string {
-	if g, is := l.Owner().(*lock.SharedHeld); is {
-		return g.Key().Settings().Class
-	}
-	return l.Owner().(*lock.Held).Key().Settings().Class
-}
+func classOf(l *renewal.Lease) string { return l.Owner().(lock.AnyHeld).Settings().Class }
 
 func (p *Reports) RenewalFailed(l *renewal.Lease, failures int, err error) {
 	p.to.Renewed(classOf(l), observe.OutcomeFailed, 0)
-	g, is := l.Owner().(*lock.Held)
-	if !is {
-		return
-	}
+	g := l.Owner().(lock.AnyHeld)
 	outage := isOutage(err)
 	if outage && failures >= 2 && !p.cfg.Closing() {
-		p.troubles.observed("", "", shown(p.wire.Shard(g.Key().Name())), err, false)
+		p.troubles.observed("", "", shown(p.wire.Shard(g.Name())), err, false)
 	}
 	if failures == 2 {
 		ev := eventOf(observe.EventRenewalFailing, g, l.Loss(""))
@@ -75,12 +67,12 @@ func (p *Reports) RenewalFailed(l *renewal.Lease, failures int, err error) {
 		if outage {
 			say = p.aside
 		}
-		say(p.cfg.Values(g.Owner()), ev)
+		say(p.cfg.Values(g.Someone()), ev)
 	}
 }
 
 // Called reports that Redis has given k to this process.
-func (p *Reports) Called(k *lock.Key, found bool) {
+func (p *Reports) Called(k lock.Named, found bool) {
 	how := observe.CallEntered
 	if found {
 		how = observe.CallFound
@@ -122,11 +114,11 @@ func (p *Reports) Warning(w lettucecompat.Warning) {
 
 // valuesOf returns the context whose values the hold has that the watchdog speaks of.
 func (p *Reports) valuesOf(f watchdog.Facts) context.Context {
-	if g := p.locks.Held(f.ID); g != nil { // 0, the whole process, is none's number
-		return p.cfg.Values(g.Owner())
-	}
-	if s := p.locks.Share(f.ID); s != nil {
-		return p.cfg.SharedValues([]*lock.Share{s})
+	switch of := p.locks.OfNumber(f.ID).(type) { // 0, the whole process, is none's number
+	case lock.AnyHeld:
+		return p.cfg.Values(of.Someone())
+	case *lock.Share:
+		return p.cfg.Values(of)
 	}
 	return context.Background()
 }
@@ -222,7 +214,7 @@ func (p *Reports) Recovery(f watchdog.Facts, v watchdog.Verdict, action string, 
 
 // fieldOf returns the field in Redis of what the watchdog knows by that number.
 func (p *Reports) fieldOf(id uint64) string {
-	if lock.IsShare(id) {
+	if lock.OfUnits(id) {
 		return p.cfg.ClientID
 	}
 	return p.locks.Field(id)
