@@ -315,7 +315,7 @@ func TestShared_IsShownAsAMutex(t *testing.T) {
 		m, rec := manager(t, s.client(), anteroom.Config{RecordCallSites: true})
 		rw := must[*anteroom.RWMutex](t)(m.NewRWMutex(anteroom.LockConfig{Key: "k", MaxHold: 10 * time.Second, Recovery: anteroom.RecoverNotify}))
 		h := must[theHold](t)(rw.Acquire(bg))
-		_ = must[theHold](t)(m.Semaphore("healthy", 2).Acquire(bg, 1))
+		healthy := must[theHold](t)(m.Semaphore("healthy", 2).Acquire(bg, 1))
 		time.Sleep(20 * time.Second)
 		if c := m.Counts()["default"]; c.OldestHold < 19*time.Second {
 			t.Errorf("counts %+v", c)
@@ -334,5 +334,6 @@ func TestShared_IsShownAsAMutex(t *testing.T) {
 		if evs := rec.of(observe.EventClosing); len(evs) != 1 || evs[0].CallSite == "" {
 			t.Errorf("events %+v", evs)
 		}
+		_ = healthy.Release(bg)
 	})
 }
