@@ -45,6 +45,8 @@ var behaviours = []behaviour{
 	{name: "ReplicasConfirm", run: replicasConfirm},
 	{name: "OddKeys", run: oddKeys},
 	{name: "AHundredKeysOverAllSlots", run: aHundredKeysOverAllSlots},
+	{name: "AThousandReaders", run: aThousandReaders},
+	{name: "ADeadReader", run: aDeadReader},
 }
 
 // stages numbers the stages of this process, for unique names.
