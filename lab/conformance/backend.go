@@ -37,7 +37,6 @@ var behaviours = []behaviour{
 	{name: "ADeadHoldersLeaseEnds", run: aDeadHoldersLeaseEnds},
 	{name: "RenewedOverSeveralLeases", run: renewedOverSeveralLeases},
 	{name: "AFixedLeaseEnds", run: aFixedLeaseEnds},
-	{name: "MinHold", run: minHold},
 	{name: "DeletionIsTold", run: deletionIsTold},
 	{name: "FlushIsTold", run: flushIsTold, alone: true},
 	{name: "ForcedReleaseIsToldAtOnce", run: forcedReleaseIsToldAtOnce},
