@@ -12,7 +12,7 @@ CONSTANTS
   Most, Others,
   Capacity, Small, \* the units; First counts with Small of them
   Wants,           \* how many somebody may want, besides none
-  Can,             \* what they state: see Kind
+  Can, OthersCan,  \* what First and the others state: see Kind
   NE, Env,         \* so many events: "delete" (DEL), "strike" (a place ends), "forward" (Redis' clock is set)
   L, K, M,         \* the lease, the call lease, the margin
   Mutant           \* "none", or the name of the rule that is broken
@@ -105,9 +105,9 @@ MakeSo(s, x) ==
 
 State(s, x) ==
   LET r == s.rec[x.c]  t == IF s.there /\ s.next = 0 THEN Scan(s, x.c) ELSE s  u == Has(t, x.c) IN
-  CASE Mutant # "NoVoid" /\ (r.n >= x.n \/ (\E i \in Places(s, x.c) : s.line[i].n >= x.n)) -> Say(s, {}, "void", 0, 0)
+  CASE Mutant # "UnitsNoVoid" /\ (r.n >= x.n \/ (\E i \in Places(s, x.c) : s.line[i].n >= x.n)) -> Say(s, {}, "void", 0, 0)
     [] x.place /\ u = 0 /\ Places(s, x.c) = {} -> Say(s, {}, "gone", 0, 0)
-    [] x.have > 0 /\ ((u < x.have /\ Mutant # "NoHave") \/ (r.n < x.since /\ Mutant # "NoSince")) -> Say(s, {}, "lost", 0, 0)
+    [] x.have > 0 /\ Mutant # "UnitsNoHave" /\ (u < x.have \/ (r.n < x.since /\ Mutant # "UnitsNoSince")) -> Say(s, {}, "lost", 0, 0)
     [] OTHER -> MakeSo(t, x)
 
 Aged(s) == [s EXCEPT !.next = Less(@), !.line = [i \in DOMAIN @ |-> [@[i] EXCEPT !.age = Min(@ + 1, K)]],
@@ -152,8 +152,8 @@ DoState(c) == LET a == C[c]  n == a.last + 1 IN
       less == keep < a.most /\ Mutant # "CallAboveKeep"
       b == [a EXCEPT !.last = n, !.age = 0, !.floor = IF less THEN n ELSE @, !.most = Max(IF less THEN 0 ELSE @, Max(keep, w)),
               !.place = @ /\ (w > k \/ again)]
-      d == IF Mutant = "GivenAnswered" THEN b ELSE [b EXCEPT !.u = Min(@, keep)]
-  IN /\ Kind(a.u, k, w, again) \in Can /\ (a.u = 0 /\ w = 0 => a.last > a.news \/ a.place)
+      d == IF Mutant = "UnitsGivenAnswered" THEN b ELSE [b EXCEPT !.u = Min(@, keep)]
+  IN /\ Kind(a.u, k, w, again) \in (IF c = First THEN Can ELSE OthersCan) /\ (a.u = 0 /\ w = 0 => a.last > a.news \/ a.place)
      /\ a.last < (IF c = First THEN Most ELSE Others) /\ a.reacts = 0
      /\ net' = net \cup {x}
      /\ C' = [C EXCEPT ![c] = IF d.u = 0 THEN Ends(d, d.floor) ELSE d]
@@ -165,11 +165,11 @@ Now(a, n, u, left) == [a EXCEPT !.u = u, !.since = n, !.news = n, !.lease = IF a
 \* Redis has taken away what was relied on: there is nothing to wait for.
 Gone(a) == Ends(a, IF a.u > 0 THEN a.last + 1 ELSE a.floor)
 
-Left(a, x, ttl) == (IF Mutant = "LForK" THEN L ELSE ttl) -
-  CASE Mutant = "FromAnswer" -> 0 [] Mutant = "LastStatement" -> a.age [] OTHER -> x.age
+Left(a, x, ttl) == (IF Mutant = "UnitsLForK" THEN L ELSE ttl) -
+  CASE Mutant = "UnitsFromAnswer" -> 0 [] Mutant = "UnitsLastStatement" -> a.age [] OTHER -> x.age
 
 Answer(a, x) ==
-  CASE x.o = "void" -> a
+  CASE x.o = "void" \/ (x.n < a.floor /\ Mutant # "AnswerInMargin") -> a
     [] x.o \in {"lost", "gone"} \/ x.u < a.u -> [Gone(a) EXCEPT !.place = x.o = "waits", !.news = x.n]
     [] x.u = 0 -> [a EXCEPT !.place = x.o = "waits", !.news = x.n]
     [] OTHER -> LET left == Left(a, x, x.ttl) IN
@@ -197,19 +197,20 @@ Land == \E x \in net :
   /\ ~x.done
   /\ srv' = y.s /\ calls' = calls \cup y.calls
   /\ net' = (net \ {x}) \cup {[x EXCEPT !.done = TRUE, !.o = y.o, !.u = y.u, !.ttl = y.ttl, !.bad = C[x.c].broken /\ x.have > 0]}
-  /\ UNCHANGED <<C, events, cut, wrong>>
+  /\ wrong' = IF y.o \in {"has", "waits"} /\ y.s.there /\ y.s.next = 0 THEN "what is over still counts" ELSE wrong
+  /\ UNCHANGED <<C, events, cut>>
 
 Older(a) ==
   LET ends == a.u > 0 /\ a.lease - 1 <= Margin
       b == IF ends THEN [Ends(a, a.last + 1) EXCEPT !.reacts = Less(a.lease), !.lost = a.u, !.place = FALSE]
            ELSE [a EXCEPT !.lease = Less(@), !.reacts = Less(@)]
-  IN [b EXCEPT !.age = IF Mutant = "LastStatement" THEN Min(@ + 1, L) ELSE 0, !.lost = IF b.reacts = 0 THEN 0 ELSE @]
+  IN [b EXCEPT !.age = IF Mutant = "UnitsLastStatement" THEN Min(@ + 1, L) ELSE 0, !.lost = IF b.reacts = 0 THEN 0 ELSE @]
 
 Tick ==
   /\ srv' = Aged(srv)
   /\ C' = [c \in Clients |-> Older(C[c])]
   /\ net' = {[x EXCEPT !.age = Min(@ + 1, IF x.done /\ x.u = 0 THEN 0 ELSE IF x.have > 0 THEN L ELSE IF x.want > 0 THEN K ELSE 0)] : x \in net}
-  /\ calls' = {m \in {[m EXCEPT !.age = Min(@ + 1, K)] : m \in calls} : TRUE}
+  /\ calls' = {[m EXCEPT !.age = Min(@ + 1, K)] : m \in calls}
   /\ UNCHANGED <<events, cut, wrong>>
 
 Deleted(s) == [Empty EXCEPT !.line = s.line]
@@ -233,7 +234,7 @@ Spec == Init /\ [][Next]_vars
 
 \* States that differ only in what cannot matter any more are one.
 View == <<srv, {x \in net : ~x.done \/ x.n = C[x.c].last},
-          {m \in calls : m.n >= C[m.c].floor /\ m.n >= C[m.c].news /\ (m.age < K \/ Mutant \in {"LastStatement", "FromAnswer", "LForK"})},
+          {m \in calls : m.n >= C[m.c].floor /\ m.n >= C[m.c].news /\ (m.age < K \/ Mutant \in {"UnitsLastStatement", "UnitsFromAnswer", "UnitsLForK"})},
           [c \in Clients |-> [C[c] EXCEPT !.since = IF C[c].u > 0 THEN @ ELSE 0]], events, cut, wrong>>
 
 -----------------------------------------------------------------------------

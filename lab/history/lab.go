@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -26,7 +27,8 @@ type Setup struct {
 	Locks      []anteroom.LockConfig
 	Units      []int64 // see Plan
 	Processes  int
-	Goroutines int // of each process
+	Goroutines int  // of each process
+	Load       Load // "": LoadMixed
 	// Singles are further processes, of one goroutine each, and SingleKeys is how many of the Locks they use, the
 	// first ones: so that a line of many processes forms, as with many small services.
 	Singles, SingleKeys int
@@ -110,7 +112,7 @@ func (l *Lab) StartWorker(i int) {
 	p, err := Start(Plan{
 		Proc: proc, Seed: l.Setup.Seed + uint64(proc), Addrs: []string{l.Server.Addr()}, User: workerUser, Password: workerPassword,
 		Log: LogPath(l.dir, proc), Register: filepath.Join(l.dir, "register"),
-		Locks: locks, Units: l.Setup.Units, Goroutines: goroutines, Load: LoadMixed, Apart: l.Setup.Apart,
+		Locks: locks, Units: l.Setup.Units, Goroutines: goroutines, Load: cmp.Or(l.Setup.Load, LoadMixed), Apart: l.Setup.Apart,
 	})
 	if err != nil {
 		l.tb.Fatal(err)
