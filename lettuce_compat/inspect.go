@@ -60,19 +60,11 @@ func (c *Client) Inspect(ctx context.Context, key string, stringsAreLocks bool) 
 	info.First, _, _ = ParseField(text(a[6]))
 	info.Token, _ = strconv.ParseInt(text(a[3]), 10, 64)
 	if i := slices.Index(pairs, any(unitsHeader)); i >= 0 && i%2 == 0 && i+1 < len(pairs) {
-		_, _ = fmt.Sscan(text(pairs[i+1]), &info.Kind, &info.Capacity)
+		info.units(text(pairs[i+1]), pairs)
+		return info, nil
 	}
 	for ; len(pairs) >= 2; pairs = pairs[2:] {
 		h := Holder{Field: text(pairs[0])}
-		if info.Kind != "" {
-			if h.Field != unitsHeader {
-				var n uint64
-				_, _ = fmt.Sscan(text(pairs[1]), &n, &h.Count)
-				h.Client = h.Field
-				info.Holders = append(info.Holders, h)
-			}
-			continue
-		}
 		h.Client, _, _ = ParseField(withoutMark(h.Field))
 		var count string
 		count, h.Note, _ = strings.Cut(text(pairs[1]), " note: ")
@@ -80,6 +72,35 @@ func (c *Client) Inspect(ctx context.Context, key string, stringsAreLocks bool) 
 		info.Holders = append(info.Holders, h)
 	}
 	return info, nil
+}
+
+// units takes in the hash of an RWMutex or a Semaphore. Whose lease is over has nothing, though its record may be there
+// until the next script. What is left is that of the lease which lasts longest; the key lives a little longer.
+func (i *Info) units(header string, pairs []any) {
+	var kind string
+	var least, held, next, till int64
+	_, _ = fmt.Sscan(header, &kind, &least, &held, &next, &till)
+	now, last := till-i.TTL.Milliseconds(), int64(0)
+	for ; len(pairs) >= 2; pairs = pairs[2:] {
+		var number uint64
+		var ends, contended, capacity int64
+		h := Holder{Field: text(pairs[0]), Client: text(pairs[0])}
+		_, _ = fmt.Sscan(text(pairs[1]), &number, &h.Count, &ends, &contended, &capacity)
+		if h.Field == unitsHeader || h.Count == 0 || i.TTL >= 0 && ends <= now {
+			continue
+		}
+		if len(i.Holders) == 0 || capacity < i.Capacity {
+			i.Capacity = capacity
+		}
+		i.Kind, last = kind, max(last, ends)
+		i.Holders = append(i.Holders, h)
+	}
+	if i.TTL >= 0 {
+		i.TTL = fromMillis(last - now)
+	}
+	if i.Exists = len(i.Holders) > 0; !i.Exists {
+		i.TTL = fromMillis(-2) // as of a key that does not exist
+	}
 }
 
 // keptSuffix ends the mark that a give-back with Statement.Mark leaves.

@@ -466,6 +466,36 @@ func TestUnits_InspectAndForce(t *testing.T) {
 	})
 }
 
+// TestUnits_InspectShowsNoDead: whose lease is over has nothing, though no script has removed its record yet.
+func TestUnits_InspectShowsNoDead(t *testing.T) {
+	both(t, func(t *testing.T, b *bed) {
+		with := func(capacity int64) *lettucecompat.Terms {
+			return &lettucecompat.Terms{Call: 50 * time.Millisecond, Lease: 10 * time.Second, Life: lease, Capacity: capacity}
+		}
+		a, x := b.unitsPeer(t, "a", with(5)), b.unitsPeer(t, "x", with(7))
+		a.wants("1", has, a.units(0, 0, 1))
+		x.wants("2", has, x.units(0, 0, 2))
+		x.wants("renew", has, x.units(2, 2, 2))
+		info := func() lettucecompat.Info {
+			i, err := x.Inspect(ctx, "k", false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return i
+		}
+		eventually(t, "a has nothing", func() bool { return len(info().Holders) == 1 })
+		i := info()
+		if i.Holders[0].Client != "x" || i.Capacity != 7 || i.TTL > 10*time.Second || i.TTL < 9*time.Second {
+			t.Errorf("%+v", i)
+		}
+		_, there := b.hash(t, "k")["a"]
+		want(t, "a's record is there", there, true)
+		x.drops(2)
+		a.wants("1", has, a.units(0, 0, 1))
+		eventually(t, "nobody has anything", func() bool { i := info(); return !i.Exists && i.Kind == "" && len(i.Holders) == 0 })
+	})
+}
+
 // TestUnits_I2_NoScriptSeesNonsense.
 func TestUnits_I2_NoScriptSeesNonsense(t *testing.T) {
 	b := onMini(t)
@@ -520,6 +550,7 @@ func TestUnits_I3_FullMemoryAndMissingRights(t *testing.T) {
 	}
 	p.terms = rwTerms
 	p.reads()
+	c.terms = &lettucecompat.Terms{Call: 2 * callLease, Lease: lease, Life: lease} // for longer than the key lives
 	before := b.dump("k")
 	want(t, "without PEXPIRE beside a holder", c.StateUnits(ctx, c.units(0, 0, 1)).Outcome, failed)
 	want(t, "value", b.dump("k"), before)
