@@ -74,36 +74,35 @@ func (c *Client) parseState(s *Statement, cmd *command, left error) Answer {
 	case []any:
 		a, refusal, ok = parseWords(v)
 	}
-	if !ok || refusal > 0 || refusal < refusedCall {
+	if !ok || !c.noteRefusal(s.Key, refusal) {
 		return Answer{Outcome: OutcomeUnknown, Err: ErrMalformed}
 	}
-	if refusal < 0 {
-		c.refused(s.Key, refusal)
-	}
 	return a
+}
+
+// parseWord reads the word that begins an answer.
+func parseWord(v []any) (w Word, ok bool) {
+	if len(v) == 0 {
+		return 0, false
+	}
+	i := slices.Index(wordNames[:], text(v[0]))
+	return Word(max(i, 0)), i >= 0
 }
 
 // parseWords reads an answer that begins with its word. Void, lost and gone say nothing more; the others say a time
 // to live, a number, a text, which message was refused, and has the number of its field.
 func parseWords(v []any) (a Answer, refusal int64, ok bool) {
-	if len(v) == 0 {
-		return Answer{}, 0, false
-	}
-	i := slices.Index(wordNames[:], text(v[0]))
-	a.Word = Word(max(i, 0))
-	if len(v) == 1 {
-		return a, 0, i >= int(WordVoid)
-	}
+	a.Word, ok = parseWord(v)
 	if len(v) < 5 {
-		return Answer{}, 0, false
+		return a, 0, ok && len(v) == 1 && a.Word >= WordVoid
 	}
 	ttl, ok1 := v[1].(int64)
 	number, ok2 := v[2].(int64)
 	said, ok3 := v[3].(string)
 	refusal, ok4 := v[4].(int64)
-	a.TTL, ok = fromMillis(ttl), ok1 && ok2 && ok3 && ok4 && number >= 0
+	a.TTL, ok = fromMillis(ttl), ok && ok1 && ok2 && ok3 && ok4 && number >= 0
 	switch {
-	case i == int(WordHas) && len(v) == 6:
+	case a.Word == WordHas && len(v) == 6:
 		var err1, err2 error
 		if said != "" {
 			a.Token, err1 = strconv.ParseInt(said, 10, 64)
@@ -111,7 +110,7 @@ func parseWords(v []any) (a Answer, refusal int64, ok bool) {
 		a.Contended = number > 0
 		a.Unit, err2 = strconv.ParseUint(text(v[5]), 10, 64)
 		ok = ok && err1 == nil && err2 == nil
-	case (i == int(WordWaits) || i == int(WordRefused)) && len(v) <= 6:
+	case (a.Word == WordWaits || a.Word == WordRefused) && len(v) <= 6:
 		a.Ahead, a.Holder = int(number), said
 		if len(v) == 6 {
 			a.Note = text(v[5])

@@ -9,7 +9,7 @@
 //
 // All that a process says of a lock is one verb, State: what it has, what it keeps of that, and what it wants, under
 // a number that it uses once. Redis makes it so, serves the line of those who wait, and answers what the process has
-// now. Renew says the same of many units together.
+// now. Renew says the same of many units together. StateUnits is State about an RWMutex or a Semaphore.
 //
 //	caller ── State ─────────────────────► sender "locks" ─┐  per server: one round trip is under way,
 //	caller ── Renew, Status, Ping ───────► sender "keep" ──┤  those who come meanwhile share the next, and
@@ -38,8 +38,8 @@
 //	I3   Lost, gone, nothing and OutcomeGone are concluded from the answer of a master only: where a script finds
 //	     nothing of ours it makes a write that changes nothing, which a replica refuses.
 //	I4   A time to live is only raised. The one exception is a give-back with a mark.
-//	I5   The count of a field is 1. A field is set where the key does not exist, and by a mark.
-//	I6   A field of another is never deleted, except by ForceRelease. A give-back deletes a field, never a key.
+//	I5   The count of a Mutex' field is 1. A field is set where the key does not exist, and by a mark.
+//	I6   A field of another is never deleted, except by ForceRelease. A give-back deletes a field, never a key that another has.
 //	I7   A caller is free at its time limit and when its context ends, immediately. What it leaves in the queue is
 //	     never sent; what it leaves under way is bounded. A caller that sends on its own goroutine trusts the
 //	     client: a hook that blocks holds it up, and so does a client that ignores deadlines, up to its ReadTimeout

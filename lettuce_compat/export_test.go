@@ -100,6 +100,7 @@ var (
 	ClusterOptions  = clusterOptions
 
 	StateSource    = documentScripts.state.source
+	UnitsSource    = documentScripts.units.source
 	KeySlot        = keySlot
 	SlotNumbers    = slotNumbers
 	ReleaseMessage = releaseMessage
@@ -120,4 +121,16 @@ func (w *Watch) Confirmed() bool {
 	w.subs.mu.Lock()
 	defer w.subs.mu.Unlock()
 	return w.ch != nil && w.ch.state == chConfirmed
+}
+
+// UnitsArgs are the arguments of the script for s; its first is that of the lock.
+func UnitsArgs(c *Client, s UnitsStatement) []any {
+	return c.unitsRequest(&s, c.line(s.Key)).command.Cmd.Args()[3:]
+}
+
+// ParseUnits reads the answer v to s.
+func ParseUnits(c *Client, s UnitsStatement, v any) UnitsAnswer {
+	cmd := newCommand(0)
+	cmd.SetVal(v)
+	return c.parseUnits(&s, cmd, nil)
 }

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// ForceRelease deletes the lock, whatever client holds it, publishes the release, and notifies the client behind each
+// ForceRelease deletes the lock, of whatever kind and whatever client holds it, publishes the release, and notifies the client behind each
 // deleted field immediately, on that client's own channel. It asks the first two in line to retry. It returns the
-// deleted fields, "" for a string, none if the lock was free. What is no lock is a permanent error and stays; strings
+// deleted fields, "" for a string, the clients of an RWMutex or a Semaphore, none if the lock was free. What is no lock is a permanent error and stays; strings
 // says whether a string is one. After an error whose class is unknown the lock may be deleted or not; asking again is
 // harmless.
 //
@@ -30,7 +30,9 @@ func (c *Client) ForceRelease(ctx context.Context, key string, strings bool) (re
 		return nil, ErrMalformed
 	}
 	for _, f := range fields {
-		released = append(released, text(f))
+		if f != unitsHeader {
+			released = append(released, text(f))
+		}
 	}
 	return released, nil
 }

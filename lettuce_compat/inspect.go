@@ -2,6 +2,8 @@ package lettucecompat
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -11,7 +13,7 @@ import (
 type Holder struct {
 	Field  string
 	Client string // the client id in it, "" for a foreign one
-	Count  int64
+	Count  int64  // units of an RWMutex or a Semaphore
 	Note   string // see Renewal.Note
 }
 
@@ -20,6 +22,8 @@ type Holder struct {
 type Info struct {
 	Exists      bool
 	Type        string // as TYPE answers: "hash" or "string" for a lock, "none" for a free one
+	Kind        string // "rw" for an RWMutex, "sem" for a Semaphore; "" for a Mutex, or if nobody has the lock
+	Capacity    int64  // the least of those who hold units; 0 for a Mutex
 	Holders     []Holder
 	TTL         time.Duration // negative: the key has no end, or does not exist
 	Token       int64         // the newest in the fencing record; 0: there is none
@@ -55,6 +59,10 @@ func (c *Client) Inspect(ctx context.Context, key string, stringsAreLocks bool) 
 	info.Exists = info.Type != "none"
 	info.First, _, _ = ParseField(text(a[6]))
 	info.Token, _ = strconv.ParseInt(text(a[3]), 10, 64)
+	if i := slices.Index(pairs, any(unitsHeader)); i >= 0 && i%2 == 0 && i+1 < len(pairs) {
+		info.units(text(pairs[i+1]), pairs)
+		return info, nil
+	}
 	for ; len(pairs) >= 2; pairs = pairs[2:] {
 		h := Holder{Field: text(pairs[0])}
 		h.Client, _, _ = ParseField(withoutMark(h.Field))
@@ -64,6 +72,35 @@ func (c *Client) Inspect(ctx context.Context, key string, stringsAreLocks bool) 
 		info.Holders = append(info.Holders, h)
 	}
 	return info, nil
+}
+
+// units takes in the hash of an RWMutex or a Semaphore. Whose lease is over has nothing, though its record may be there
+// until the next script. What is left is that of the lease which lasts longest; the key lives a little longer.
+func (i *Info) units(header string, pairs []any) {
+	var kind string
+	var least, held, next, till int64
+	_, _ = fmt.Sscan(header, &kind, &least, &held, &next, &till)
+	now, last := till-i.TTL.Milliseconds(), int64(0)
+	for ; len(pairs) >= 2; pairs = pairs[2:] {
+		var number uint64
+		var ends, contended, capacity int64
+		h := Holder{Field: text(pairs[0]), Client: text(pairs[0])}
+		_, _ = fmt.Sscan(text(pairs[1]), &number, &h.Count, &ends, &contended, &capacity)
+		if h.Field == unitsHeader || h.Count == 0 || i.TTL >= 0 && ends <= now {
+			continue
+		}
+		if len(i.Holders) == 0 || capacity < i.Capacity {
+			i.Capacity = capacity
+		}
+		i.Kind, last = kind, max(last, ends)
+		i.Holders = append(i.Holders, h)
+	}
+	if i.TTL >= 0 {
+		i.TTL = fromMillis(last - now)
+	}
+	if i.Exists = len(i.Holders) > 0; !i.Exists {
+		i.TTL = fromMillis(-2) // as of a key that does not exist
+	}
 }
 
 // keptSuffix ends the mark that a give-back with Statement.Mark leaves.

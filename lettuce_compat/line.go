@@ -15,8 +15,8 @@ const (
 	// leastWindow and mostWindow bound how long a lock is left to foreign clients.
 	leastWindow = time.Millisecond
 	mostWindow  = time.Second
-	// refusedCall says in an answer that a message to another client was refused; -1 is that of a release.
-	refusedCall = -2
+	// refusedRelease and refusedCall say in an answer that the message of a release, or one to another client, was refused.
+	refusedRelease, refusedCall = -1, -2
 )
 
 // PlaceLife returns how long a place of a lock with this lease lives unless it is confirmed.
@@ -54,13 +54,19 @@ func (c *Client) window(key string) string {
 	return string(append(append(strconv.AppendInt(room[:0], own, 10), ' '), millis(d)...))
 }
 
-// refused warns of a message that was refused.
-func (c *Client) refused(key string, refusal int64) {
-	channel := c.opt.Dialect.channel(key)
-	if refusal == refusedCall {
-		channel = ownPrefix + "*"
+// noteRefusal warns of a message that was refused; 0: none was. It reports whether an answer can say so.
+func (c *Client) noteRefusal(key string, refusal int64) bool {
+	switch refusal {
+	case 0:
+		return true
+	case refusedRelease:
+		c.warn.raise(Warning{Kind: WarnPublishRefused, Channel: c.opt.Dialect.channel(key)})
+		return true
+	case refusedCall:
+		c.warn.raise(Warning{Kind: WarnPublishRefused, Channel: ownPrefix + "*"})
+		return true
 	}
-	c.warn.raise(Warning{Kind: WarnPublishRefused, Channel: channel})
+	return false
 }
 
 // millis prints a duration in milliseconds, rounded up: Redis must never end a lease before its holder thinks that it

@@ -38,7 +38,7 @@ func TestState_P15_WhatALockIs(t *testing.T) {
 			{"a price", func(key string) { b.put(t, key, hash{"price": "7.5"}, 0) }, false, false, "a hash that is no lock"},
 			{"a debt", func(key string) { b.put(t, key, hash{"debt": "-7"}, 0) }, false, false, "a hash that is no lock"},
 			{"an empty value", func(key string) { b.put(t, key, hash{"name": ""}, 0) }, false, false, "a hash that is no lock"},
-			{"another kind", func(key string) { b.put(t, key, hash{":": "rw 1 1 1 1", "you": "1 1 1 0 1"}, 0) }, false, false, "a lock of another kind"},
+			{"another kind", func(key string) { b.put(t, key, hash{":": "later", "you": "1 1 1 0 1"}, 0) }, false, false, "a lock of another kind"},
 			{"a string", func(key string) { b.raw.Set(ctx, key, "theirs", 0) }, false, true, "a value of type string"},
 			{"a list", func(key string) { b.raw.RPush(ctx, key, "1") }, false, false, "a value of type list"},
 			{"a set", func(key string) { b.raw.SAdd(ctx, key, "1") }, false, false, "a value of type set"},

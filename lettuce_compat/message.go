@@ -10,13 +10,13 @@ import (
 type MessageKind uint8
 
 const (
-	// MessageCalled: a script has given the lock to the client's place.
+	// MessageCalled: a script has given the lock, or so many units of it, to the client's place.
 	MessageCalled MessageKind = iota
-	// MessageContended: another client waits for the client's unit.
+	// MessageContended: another client waits for the client's units.
 	MessageContended
 	// MessageRetry: the client should confirm its place after Message.After.
 	MessageRetry
-	// MessageForced: ForceRelease, called by anybody, has deleted the client's unit.
+	// MessageForced: ForceRelease, called by anybody, has deleted the client's units.
 	MessageForced
 )
 
@@ -25,7 +25,8 @@ const (
 type Message struct {
 	Kind      MessageKind
 	Key       string
-	N         uint64        // Called: of the last statement that made or confirmed the place; Contended, Forced: of the unit
+	N         uint64        // Called: of the last statement that made or confirmed the place; Contended, Forced: of the record of the client's units
+	Units     int64         // Called: what the client has now, 1 of a Mutex; more may have been there already
 	Token     int64         // Called: of this grant; 0 where the caller does not fence: a confirmation makes one
 	Contended bool          // Called: another client waits behind
 	After     time.Duration // Retry
@@ -60,9 +61,11 @@ func parseMessage(payload, secret string) (m Message, ok bool) {
 		units, tail, ok1 := strings.Cut(tail, " ")
 		token, tail, ok2 := strings.Cut(tail, " ")
 		contended, key, ok3 := strings.Cut(tail, " ")
+		var err1 error
+		m.Units, err1 = strconv.ParseInt(units, 10, 64)
 		m.Token, err = strconv.ParseInt(token, 10, 64)
 		m.Contended, m.Key = contended == "1", key
-		return m, ok1 && ok2 && ok3 && err == nil && units == "1" && (m.Contended || contended == "0")
+		return m, ok1 && ok2 && ok3 && err == nil && err1 == nil && units[0] >= '1' && m.Units <= MostUnits && (m.Contended || contended == "0")
 	case "retry":
 		m.Kind, m.N, m.After = MessageRetry, 0, fromMillis(int64(n))
 	case "contended":

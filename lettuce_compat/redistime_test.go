@@ -1,9 +1,13 @@
 package lettucecompat_test
 
 import (
+	"fmt"
 	"math"
 	"strconv"
 	"testing"
+	"time"
+
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 )
 
 // The benchmarks of this file are Redis' own time for a statement: the least mean of windows that are short enough to be
@@ -61,6 +65,44 @@ func BenchmarkRedisTime_Line(b *testing.B) {
 				}
 				line[0].state(unit, 1, 1)
 				redisTime(b, bed, 1, func() { line = do(line) })
+			})
+		}
+	}
+}
+
+// BenchmarkRedisTime_Units is a statement about an RWMutex: a read lock and its release, a renewal, and a confirmation behind a
+// holder, beside so many readers.
+func BenchmarkRedisTime_Units(b *testing.B) {
+	for _, n := range []int{0, 10, 1000} {
+		bed := onReal(b, nil)
+		c := newClient(b, bed.raw, func(o *lettucecompat.Options) { o.ClientID = "p" })
+		p := &peer{Client: c, t: b, key: "k", terms: rwTerms, n: first}
+		readers := map[string]any{}
+		ends := time.Now().Add(time.Hour).UnixMilli()
+		for i := range n {
+			readers["holder-"+strconv.Itoa(i)] = fmt.Sprintf("%d 1 %d 0 %d", first, ends, all)
+		}
+		if n > 0 {
+			readers[":"] = fmt.Sprintf("rw %d %d %d %d", all, n, ends, ends)
+			bed.raw.HSet(ctx, "k", readers)
+			bed.raw.PExpire(ctx, "k", time.Hour)
+		}
+		b.Run(fmt.Sprintf("pair/%d", n), func(b *testing.B) {
+			redisTime(b, bed, 2, func() {
+				p.wants("read", has, p.units(0, 0, 1))
+				p.wants("release", hasNothing, p.units(1, 0, 0))
+			})
+		})
+		b.Run(fmt.Sprintf("renew/%d", n), func(b *testing.B) {
+			p.wants("read", has, p.units(0, 0, 1))
+			redisTime(b, bed, 1, func() { p.wants("renew", has, p.units(1, 1, 1)) })
+			p.wants("release", hasNothing, p.units(1, 0, 0))
+		})
+		if n > 0 {
+			b.Run(fmt.Sprintf("confirm/%d", n), func(b *testing.B) {
+				p.wants("write", waits, p.units(0, 0, all))
+				redisTime(b, bed, 1, func() { p.wants("confirm", waits, p.units(-1, all, all)) })
+				p.wants("leave", hasNothing, p.units(0, 0, 0))
 			})
 		}
 	}

@@ -11,7 +11,7 @@ var lua embed.FS
 
 // scripts are those of one dialect, one per job.
 type scripts struct {
-	state, renew, status, inspect, force, rehearse *script
+	state, units, renew, status, inspect, force, rehearse *script
 }
 
 // The scripts of all dialects. Those for the channels of shards differ in the commands for these.
@@ -24,7 +24,7 @@ var (
 func newScripts(channels, dialect string) *scripts {
 	read := func(name string) *script { return newScript(channels, dialect, name) }
 	return &scripts{
-		state: read("state"), renew: read("renew"), status: read("status"),
+		state: read("state"), units: read("units"), renew: read("renew"), status: read("status"),
 		inspect: read("inspect"), force: read("force"), rehearse: read("rehearse"),
 	}
 }

@@ -67,39 +67,61 @@ type Statement struct {
 // While a slot moves to another server of a Cluster, a server may have the lock and not its line. A release is then
 // sent once more without the line and the fencing record. The others fail with TRYAGAIN: a place is in the line only.
 func (c *Client) State(ctx context.Context, s Statement) (answer Answer) {
-	start := time.Now()
-	defer func() { c.observe(s.name(), answer.Outcome, start) }()
-	if err := c.checkStatement(&s); err != nil {
+	start, g := time.Now(), gist{s.Key, s.N, s.Since, s.Have, s.Keep > 0, s.Want > 0, s.Timeout}
+	defer func() { c.observe(g.name(), answer.Outcome, start) }()
+	if s.Keep > 1 || s.Want > 1 {
+		return Answer{Outcome: OutcomeFailed, Err: errStatement}
+	}
+	cmd, left, err := c.say(ctx, g, start, func(line string) *scriptRequest { return c.stateRequest(&s, line, start) })
+	if err != nil {
 		return Answer{Outcome: OutcomeFailed, Err: err}
 	}
-	l := c.senders(s.Key).locks
-	if s.Have == HaveUnit && s.Keep > 0 {
-		l = c.senders(s.Key).keep
+	return c.parseState(&s, cmd, left)
+}
+
+// gist is what the sender minds of a statement about any kind of lock.
+type gist struct {
+	key          string
+	n, since     uint64
+	have         Have
+	keeps, wants bool // something
+	timeout      time.Duration
+}
+
+// say sends the statement that request makes of the line's key. A release is sent again without a line if the server has
+// none. err refuses what no script is to see; left is why the statement was left without an answer.
+func (c *Client) say(ctx context.Context, g gist, start time.Time, request func(line string) *scriptRequest) (cmd *command, left, err error) {
+	if err := c.checkGist(g); err != nil {
+		return nil, nil, err
 	}
-	k := c.stateRequest(&s, c.line(s.Key), start)
-	left := l.do(ctx, &k.request, start, s.Timeout)
-	if left == nil && s.Have == HaveUnit && s.Keep == 0 && s.Want == 0 && hasCode(k.command.Err(), "TRYAGAIN") {
+	l := c.senders(g.key).locks
+	if g.have == HaveUnit && g.keeps {
+		l = c.senders(g.key).keep
+	}
+	k := request(c.line(g.key))
+	left = l.do(ctx, &k.request, start, g.timeout)
+	if left == nil && g.have == HaveUnit && !g.keeps && !g.wants && hasCode(k.command.Err(), "TRYAGAIN") {
 		now := time.Now()
-		if remaining := cmp.Or(s.Timeout, c.opt.CommandTimeout) - now.Sub(start); remaining > 0 {
-			k = c.stateRequest(&s, s.Key, start)
+		if remaining := cmp.Or(g.timeout, c.opt.CommandTimeout) - now.Sub(start); remaining > 0 {
+			k = request(g.key)
 			left = l.do(ctx, &k.request, now, remaining)
 		}
 	}
-	return c.parseState(&s, &k.command, left)
+	return &k.command, left, nil
 }
 
 // name is what CommandStat calls a statement.
-func (s *Statement) name() string {
+func (g *gist) name() string {
 	switch {
-	case s.Have == HaveUnit && s.Keep > 0:
+	case g.have == HaveUnit && g.keeps:
 		return "renew"
-	case s.Have == HaveUnit && s.Want > 0:
+	case g.have == HaveUnit && g.wants:
 		return "turn"
-	case s.Have == HaveUnit:
+	case g.have == HaveUnit:
 		return "release"
-	case s.Want == 0:
+	case !g.wants:
 		return "leave"
-	case s.Have == HavePlace:
+	case g.have == HavePlace:
 		return "confirm"
 	}
 	return "ask"
@@ -110,15 +132,14 @@ var (
 	errStatement = errors.New("a statement is about 0 or 1 unit of what can be had")
 )
 
-// checkStatement refuses what no script is to see.
-func (c *Client) checkStatement(s *Statement) error {
+func (c *Client) checkGist(g gist) error {
 	switch {
-	case s.N < FirstNumber || s.N > LastNumber || s.Since > LastNumber:
+	case g.n < FirstNumber || g.n > LastNumber || g.since > LastNumber:
 		return errNumber
-	case s.Have > HaveUnit || s.Keep > 1 || s.Want > 1:
+	case g.have > HaveUnit:
 		return errStatement
-	case s.Have == HaveNothing && s.Want > 0:
-		if err := c.CheckKey(s.Key); err != nil {
+	case g.have == HaveNothing && g.wants:
+		if err := c.CheckKey(g.key); err != nil {
 			return err
 		}
 		return c.subs.ownRefusal()

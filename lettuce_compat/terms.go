@@ -1,6 +1,7 @@
 package lettucecompat
 
 import (
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -17,15 +18,18 @@ type Terms struct {
 	Strings    bool
 	Fenced     bool          // a grant has a token
 	RecordTime time.Duration // how long the fencing record lives after its last grant; 0: DefaultRecordTime
+	// Capacity is how many units of a Semaphore all clients may have together, as this one sees it. 0: it is an RWMutex.
+	// A Mutex has none.
+	Capacity int64
 
 	said atomic.Pointer[termsText] // for the client that has asked last
 }
 
 // termsText is Terms as arguments of the script, made once instead of for each statement.
 type termsText struct {
-	client             *Client
-	multi              bool
-	call, text, record any // strings, as arguments of a command
+	client                   *Client
+	multi                    bool
+	call, text, record, kind any // strings, as arguments of a command
 }
 
 // of returns the text for c.
@@ -41,10 +45,19 @@ func (t *Terms) of(c *Client) *termsText {
 	if t.Strings {
 		how += "s"
 	}
+	kind, capacity := t.kind()
 	said := &termsText{
-		client: c, multi: multi, call: millis(t.Call), record: recordMillis(t.RecordTime),
+		client: c, multi: multi, call: millis(t.Call), record: recordMillis(t.RecordTime), kind: kind + " " + strconv.FormatInt(capacity, 10),
 		text: strings.Join([]string{millis(t.Lease), millis(t.Life), how, c.word}, " "),
 	}
 	t.said.Store(said)
 	return said
+}
+
+// kind returns what lua/units.lua calls the kind of the lock, and how many units there are.
+func (t *Terms) kind() (name string, capacity int64) {
+	if t.Capacity == 0 {
+		return "rw", AllUnits
+	}
+	return "sem", t.Capacity
 }

@@ -71,7 +71,7 @@ func TestState_P11_TheWordOfAPlace(t *testing.T) {
 		malformed := []string{
 			"called - " + n + " 1 0 0 k", "called ABC " + n + " 1 0 0 k", "retry - 5 k", "retry ABC 5 k", "called", "retry", "contended", "forced", "",
 			"called " + word, "called " + word + " " + n, "called " + word + " " + n + " 1 0 0", "called " + word + " x 1 0 0 k", "called " + word + " -1 1 0 0 k",
-			"called " + word + " " + n + " 2 0 0 k", "called " + word + " " + n + " 1 x 0 k", "called " + word + " " + n + " 1 0 2 k",
+			"called " + word + " " + n + " 0 0 0 k", "called " + word + " " + n + " 01 0 0 k", "called " + word + " " + n + " +1 0 0 k", "called " + word + " " + n + " -1 0 0 k", "called " + word + " " + n + " x 0 0 k", "called " + word + " " + n + " 1099511627777 0 0 k", "called " + word + " " + n + " 1 x 0 k", "called " + word + " " + n + " 1 0 2 k",
 			"retry " + word + " x k", "contended " + word + " 1 k", "contended x 1 k", "forced x 1 k", "contended - x k", "shout - 1 k", "retry " + word + " 99999999999999999999 k",
 			`{"called":{}}`,
 		}
@@ -85,8 +85,8 @@ func TestState_P11_TheWordOfAPlace(t *testing.T) {
 		const key = "a \xff\nkey 1"
 		x.key = key
 		for payload, m := range map[string]lettucecompat.Message{
-			"called " + word + " 17 1 0 0 " + key:   {Kind: lettucecompat.MessageCalled, N: 17},
-			"called " + word + " 17 1 123 1 " + key: {Kind: lettucecompat.MessageCalled, N: 17, Token: 123, Contended: true},
+			"called " + word + " 17 1 0 0 " + key:   {Kind: lettucecompat.MessageCalled, N: 17, Units: 1},
+			"called " + word + " 17 1 123 1 " + key: {Kind: lettucecompat.MessageCalled, N: 17, Units: 1, Token: 123, Contended: true},
 			"retry " + word + " 25 " + key:          {Kind: lettucecompat.MessageRetry, After: 25 * time.Millisecond},
 			"contended - 17 " + key:                 {Kind: lettucecompat.MessageContended, N: 17},
 			"forced - 17 " + key:                    {Kind: lettucecompat.MessageForced, N: 17},

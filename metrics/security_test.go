@@ -209,6 +209,9 @@ func TestSecurity_NothingSecretIsWrittenDown(t *testing.T) {
 	s.abandoned(m)
 	s.malformed(admin, m)
 	s.deadlock(m)
+	s.capacities(func(id string) *anteroom.Manager {
+		return s.manager(connect(t, server.Addr(), ":"+secret+"Password", nil), id, anteroom.LockConfig{LeaseTime: time.Second})
+	})
 	s.refusals(admin, server.Addr())
 	s.outage(m, network)
 	closed()
@@ -331,6 +334,16 @@ func (s *spy) deadlock(m *anteroom.Manager) {
 	s.waitFor(observe.EventLongWait, 1)
 	cancel()
 	ended.Wait()
+}
+
+// capacities: two processes take a Semaphore for different ones.
+func (s *spy) capacities(client func(id string) *anteroom.Manager) {
+	ctx, key := context.Background(), secretKey+"units"
+	few := s.acquired(client("e").Semaphore(key, 2).Acquire(ctx, 1))
+	many := s.acquired(client("f").Semaphore(key, 5).Acquire(ctx, 1))
+	s.waitFor(observe.EventCapacity, 1)
+	s.check(many.Release(ctx))
+	s.check(few.Release(ctx))
 }
 
 // malformed: messages that quote secrets, on each of our channels.

@@ -170,7 +170,7 @@ func TestScrape_A100Classes(t *testing.T) {
 			lines++
 		}
 	}
-	if want := 101*101 + 449; lines != want {
+	if want := 101*101 + 450; lines != want {
 		t.Errorf("%d series, want %d", lines, want)
 	}
 	if len(text) > 1<<20 {

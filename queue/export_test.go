@@ -25,3 +25,7 @@ func (s *Synchronizer) Waiting() []WaiterInfo {
 func (s *Synchronizer) String() string {
 	return fmt.Sprintf("queue.Synchronizer[fair=%v waiting=%d %+v]", s.fair, s.Len(), s.Current())
 }
+
+// AddReader is what TryJoin does before it looks, and Withdraw what it does if it looked in vain.
+func (g *Gate) AddReader() { g.word.Add(oneReader) }
+func (g *Gate) Withdraw()  { g.withdraw() }

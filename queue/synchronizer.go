@@ -32,11 +32,13 @@ const (
 	EndAttempt
 	// SendRelease: the state became Releasing. Call Released, and release the grant in Redis.
 	SendRelease
+	// Restate: the Demand of a Gate has changed. State it.
+	Restate
 )
 
 // String returns the order's name.
 func (o Order) String() string {
-	return nameOf(o, "Nothing", "StartAttempt", "EndAttempt", "SendRelease")
+	return nameOf(o, "Nothing", "StartAttempt", "EndAttempt", "SendRelease", "Restate")
 }
 
 // Synchronizer admits the goroutines of one process to one key, one after the other. It decides whom, and orders what

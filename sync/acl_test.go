@@ -2,6 +2,7 @@ package anteroom_test
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -98,6 +99,7 @@ func TestACL_TheListInTheDocumentIsEnoughAndExact(t *testing.T) {
 
 	ok(t, a.Ping(bg, "order:0"))
 	holdAndWaitAcrossProcesses(t, a, b)
+	readAndWriteAcrossProcesses(t, a, b)
 	endATurn(t, a, b, counts)
 	waitForAStranger(t, admin, b)
 	forceRelease(t, a, b, counts)
@@ -221,6 +223,21 @@ func forceRelease(t *testing.T, a, b *anteroom.Manager, counts *counter) {
 	if err := h.Release(bg); !errors.Is(err, anteroom.ErrLost) {
 		t.Fatalf("release after it was forced: %v", err)
 	}
+}
+
+// readAndWriteAcrossProcesses: the same for an RWMutex, of which both processes have units at a time.
+func readAndWriteAcrossProcesses(t *testing.T, a, b *anteroom.Manager) {
+	t.Helper()
+	read := must[*anteroom.Hold](t)(a.RWMutex("order:7").RAcquire(bg))
+	ok(t, b.RWMutex("order:7").RDo(bg, func(context.Context) error { return nil }))
+	wrote := make(chan error, 1)
+	go func() {
+		wrote <- b.RWMutex("order:7").Do(bg, func(context.Context) error { return nil })
+	}()
+	eventually(t, patience, "the writer stands in line", func() bool { return must[anteroom.Info](t)(a.Inspect(bg, "order:7")).Standing == 1 })
+	ok(t, read.Release(bg))
+	ok(t, <-wrote)
+	eventually(t, patience, "the key is idle", func() bool { return len(a.Snapshot())+len(b.Snapshot()) == 0 })
 }
 
 // wantUsed: what nobody calls does not belong into the list.

@@ -69,9 +69,9 @@ func (m *Manager) notAcquired(key string, r *request, err error) {
 }
 
 // reentered reports that the caller of r, who is o already, has entered again, or why it has not.
-func (m *Manager) reentered(r *request, o *lock.Owner, err error) {
+func (m *Manager) reentered(r *request, o lock.Possession, err error) {
 	if err != nil {
-		m.notAcquired(o.Held().Key().Name(), r, err)
+		m.notAcquired(o.Name(), r, err)
 	} else {
 		m.reports.Reentered(&r.attempt, o)
 	}

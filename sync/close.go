@@ -132,7 +132,7 @@ func (m *Manager) awaitUsers(ctx context.Context) {
 		left = append(left, report.Plural(unsettled, "command")+" not confirmed")
 	}
 	for _, g := range lost {
-		left = append(left, quoteKey(g.Key().Name())+" is still held")
+		left = append(left, quoteKey(g.Name())+" is still held")
 		m.outlived(g)
 	}
 	m.mu.Lock()
@@ -186,18 +186,24 @@ func (m *Manager) notClosed(ctx context.Context, besides ...string) error {
 func (m *Manager) sayClosing() {
 	held, unsettled := m.locks.Open()
 	classes := map[string]int{}
-	var oldest *lock.Held
+	var oldest lock.Possession
+	count := func(g lock.AnyHeld) {
+		classes[g.Settings().Class]++
+		if o := g.Someone(); o != nil && (oldest == nil || o.Since() < oldest.Since()) {
+			oldest = o
+		}
+	}
 	for _, g := range held {
-		classes[settingsOf(g.Key()).cfg.Name]++
-		if oldest == nil || g.Since() < oldest.Since() {
-			oldest = g
+		count(g)
+	}
+	for _, k := range m.locks.AllShared() {
+		if d := k.Gate().Demand(); d.Used > 0 {
+			count(k.Held())
 		}
 	}
 	site := ""
 	if oldest != nil {
-		if o := oldest.Owner(); o != nil {
-			site = o.CallSite
-		}
+		site = oldest.Who().CallSite
 	}
 	m.reports.Closing(closeNotice, classes, site, unsettled)
 }
@@ -208,6 +214,11 @@ func (m *Manager) parked() []string {
 	for _, k := range m.locks.All() {
 		if n := k.Queue().Len(); n > 0 {
 			problems = append(problems, fmt.Sprintf("%d callers are parked in Lock of %s", n, quoteKey(k.Name())))
+		}
+	}
+	for _, k := range m.locks.AllShared() {
+		if n := k.Gate().Demand().Waiting; n > 0 {
+			problems = append(problems, fmt.Sprintf("%d callers are parked in Lock or RLock of %s", n, quoteKey(k.Name())))
 		}
 	}
 	return problems

@@ -35,6 +35,8 @@
 //   - [Mutex] is the lock of one key: cheap, and safe for concurrent use. [Mutex.Do] runs a function under the lock.
 //     [Mutex.Acquire] and [Mutex.TryAcquire] return a Hold. [Mutex.Lock] and [Mutex.Unlock] make it a sync.Locker for
 //     existing code, which has neither a context nor an error to learn of a loss.
+//   - [RWMutex] is a lock that many may hold to read, or one to write, with the methods of a sync.RWMutex and those above.
+//     [Semaphore] has a number of units that are acquired and released, up to its capacity.
 //   - [Hold] is one possession of a lock. Any goroutine may release it; its Context ends when the lock is lost.
 //     [Hold.Detach] and [Mutex.Resume] pass it to another process, [Manager.AcquireAll] holds several locks together.
 //   - [Config] configures a Manager, [LockConfig] its locks; zero values have usable defaults.
@@ -51,7 +53,7 @@
 //   - [ErrUnknown], an ErrUnavailable: a command without an answer may have taken effect. It is cleaned up in the background.
 //   - [ErrLost]: the lock was lost while it was held; another may hold it.
 //   - [ErrConfig]: a person has to change something: a configuration, an argument, a permission, a key of another type.
-//   - [ErrNotHeld], [ErrReentryLimit], [ErrClosed], [ErrInUse]: the program's order of calls.
+//   - [ErrNotHeld], [ErrUpgrade], [ErrReentryLimit], [ErrClosed], [ErrInUse]: the program's order of calls.
 //
 // Lock and Unlock return no error: Lock retries after any answer of Redis, a loss is reported as an [Event], and both
 // panic with an *Error for mistakes in the program.

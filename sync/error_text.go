@@ -61,7 +61,7 @@ func (w words) of(err error) string {
 
 // nameless are the errors whose texts name nobody. What others add to them may.
 var nameless = []error{
-	ErrNotAcquired, ErrUnknown, ErrUnavailable, ErrNotHeld, ErrLost, ErrClosed, ErrReentryLimit, ErrConfig, ErrInUse,
+	ErrNotAcquired, ErrUnknown, ErrUnavailable, ErrNotHeld, ErrLost, ErrClosed, ErrUpgrade, ErrReentryLimit, ErrConfig, ErrInUse,
 	lettucecompat.ErrTimeout, lettucecompat.ErrReplicas, lettucecompat.ErrMalformed, lettucecompat.ErrClosed, lettucecompat.ErrNotDelivered, lettucecompat.ErrNotSubscribed,
 	renewal.ErrNoResult, renewal.ErrNoSentAt, renewal.ErrNoAnswer, renewal.ErrNoSlot,
 	context.Canceled, context.DeadlineExceeded, os.ErrDeadlineExceeded,

@@ -43,6 +43,10 @@ var (
 	// ErrClosed: the Manager is closed or closing.
 	ErrClosed = errors.New("anteroom: manager closed")
 
+	// ErrUpgrade: the context carries a Hold that reads, and the caller asks to write. Two that did so would wait for each
+	// other for ever. Release the Hold first; nothing that was read before counts then.
+	ErrUpgrade = errors.New("anteroom: a reader cannot become a writer")
+
 	// ErrReentryLimit: the lock is held 255 times over.
 	ErrReentryLimit = errors.New("anteroom: reentry limit reached")
 

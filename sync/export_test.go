@@ -10,6 +10,7 @@ import (
 
 	"github.com/anteroom/anteroom/queue"
 	"github.com/anteroom/anteroom/renewal"
+	"github.com/anteroom/anteroom/sync/internal/lock"
 )
 
 // LockUntil is Lock, but for an end that only a test can give it. It reports whether the
@@ -55,6 +56,8 @@ func NothingLeft(t testing.TB, m *Manager) {
 	}
 }
 
+func (t *tenure) key() *lock.Key { return t.owner.Held().Key() }
+
 // InMemory tells, when it is asked, whether anything of what the library makes for h is.
 func InMemory(h *Hold) func() bool {
 	t, g, k := weak.Make(h.t), weak.Make(h.t.owner.Held()), weak.Make(h.t.key())
@@ -67,7 +70,7 @@ const RaceEnabled = raceEnabled
 // KeepsAny reports whether m keeps a key, a grant or a clean-up.
 func KeepsAny(m *Manager) bool {
 	held, unsettled := m.locks.Open()
-	return len(held)+unsettled+len(m.locks.All()) > 0
+	return len(held)+unsettled+len(m.locks.All())+len(m.locks.AllShared()) > 0
 }
 
 // WithoutNames returns what err says with these names taken out, as Event.ErrText does.

@@ -75,9 +75,9 @@ func (mu *Mutex) acquire(ctx context.Context, op string, kind queue.Kind, takes 
 			return nil, err
 		}
 	}
-	for outer := mu.outer(ctx); outer != nil && (takes == nil || takes.From == ""); outer = mu.outer(ctx) {
+	for outer := m.outer(ctx, mu.key); outer != nil && (takes == nil || takes.From == ""); outer = m.outer(ctx, mu.key) {
 		if h, err := outer.reenter(ctx, &r); h != nil || err != nil {
-			m.reentered(&r, &outer.t.owner, err)
+			m.reentered(&r, outer.t.possession(), err)
 			return h, err
 		}
 	}
@@ -94,7 +94,7 @@ func (mu *Mutex) acquire(ctx context.Context, op string, kind queue.Kind, takes 
 		o.With(lock.More{Takes: takes, Note: r.note})
 	}
 	if owned, _ := k.Queue().OwnedBy(o.Goroutine); owned && op == "do" { // whose outer Hold is nobody else's to release
-		m.reports.SelfDeadlock(k)
+		m.selfDeadlock(k)
 	}
 	bounded := ctx
 	if r.wait > 0 {
@@ -151,7 +151,7 @@ func (h *Hold) ended(op string, wait context.Context, s *sentinel, ctx *holdCont
 	if ctx != nil {
 		ctx.end(h.releasedError()) // before anybody else comes in
 	}
-	err := t.m.exit(op, &t.owner, wait, h.values)
+	err := t.m.exit(op, t.possession(), wait, h.values)
 	runtime.KeepAlive(s) // so far reports may have asked for its values
 	return err
 }
@@ -172,7 +172,7 @@ func (h *Hold) Key() string {
 	if h == nil {
 		return ""
 	}
-	return h.t.key().Name()
+	return h.t.possession().Name()
 }
 
 // Holder returns the field of this hold in Redis,
@@ -181,7 +181,7 @@ func (h *Hold) Holder() string {
 	if h == nil {
 		return ""
 	}
-	return h.t.owner.Held().Field()
+	return h.t.possession().Grant().Field()
 }
 
 // Since returns when the hold began.
@@ -189,7 +189,7 @@ func (h *Hold) Since() time.Time {
 	if h == nil {
 		return time.Time{}
 	}
-	return h.t.m.moment(h.t.owner.Since())
+	return h.t.m.moment(h.t.possession().Since())
 }
 
 // Err returns nil while the lock is held, an *Error that wraps ErrLost once it is
@@ -213,7 +213,7 @@ func (h *Hold) Token() (token int64, ok bool) {
 	if h == nil {
 		return 0, false
 	}
-	token = h.t.owner.Token()
+	token = h.t.possession().Token()
 	return token, token != 0
 }
 
@@ -223,7 +223,7 @@ func (h *Hold) Deadline() time.Time {
 	if h == nil {
 		return time.Time{}
 	}
-	return h.t.owner.Deadline()
+	return h.t.possession().Deadline()
 }
 
 // TTL returns how long it is until Deadline, 0 once the lock is not held any more.
@@ -250,6 +250,9 @@ func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 	}
 	if err := h.err(); err != nil {
 		return err
+	}
+	if h.t.share() != nil {
+		return newError(op, h.Key(), errUnitsLease)
 	}
 	r := h.t.owner.Extend(ctx, d)
 	switch r.Outcome {

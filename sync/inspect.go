@@ -28,6 +28,10 @@ type Info struct {
 	// first, "" if there is none. Some may have died; a release skips those.
 	Standing int
 	First    string
+	// Kind is "RWMutex" or "Semaphore" while anybody holds one, and "" of a Mutex. Capacity is then how many units there are:
+	// the least that a holder counts with.
+	Kind     string
+	Capacity int64
 	// Open is for how much longer the lock is left to clients outside the line.
 	Open time.Duration
 }
@@ -36,7 +40,7 @@ type Info struct {
 type Holder struct {
 	Field  string // "<client id>:<n>" for ours
 	Client string // the client id, "" for a holder of another kind
-	Count  int64
+	Count  int64  // of an RWMutex and a Semaphore: the units that the client has
 	Note   string // see the option Note
 }
 
@@ -58,6 +62,12 @@ func (m *Manager) Inspect(ctx context.Context, key string) (Info, error) {
 		return Info{}, asked(op, key, err)
 	}
 	info := Info{Locked: i.Exists, TTL: i.TTL, Token: i.Token, Subscribers: i.Subscribers, Standing: i.Standing, First: i.First, Open: i.Open}
+	switch info.Capacity = i.Capacity; i.Kind {
+	case "rw":
+		info.Kind = "RWMutex"
+	case "sem":
+		info.Kind = "Semaphore"
+	}
 	for _, h := range i.Holders {
 		info.Holders = append(info.Holders, Holder{Field: h.Field, Client: h.Client, Count: h.Count, Note: h.Note})
 	}
@@ -127,8 +137,11 @@ func (m *Manager) Destroy(key string) error {
 	if err := m.validKey(key); err != nil {
 		return newError(op, key, err)
 	}
-	if k := m.locks.Find(key); k != nil {
+	k := m.locks.Find(key)
+	if k != nil {
 		k.Done()
+	}
+	if k != nil || m.locks.UsedShared(key) != nil {
 		return newError(op, key, ErrInUse)
 	}
 	return nil

@@ -91,11 +91,12 @@ type LockConfig struct {
 	// within the process before the next process in line gets its turn. If no other
 	// process waits, the lock stays here. -1: every owner is granted the lock by Redis,
 	// in line with other processes; so it is with Fencing in Redisson's dialect. At most
-	// 65535. Defaults to 10000.
+	// 65535. An RWMutex and a Semaphore do not count them. Defaults to 10000.
 	MaxHandoffs int
 
 	// MaxHandoffTime bounds the same by time since the turn began. The owner of
-	// that moment is not interrupted. From 1 ms to 24 hours. Defaults to 20 ms.
+	// that moment is not interrupted. From 1 ms to 24 hours. Defaults to 20 ms, of an RWMutex and a
+	// Semaphore to 1 ms.
 	MaxHandoffTime time.Duration
 
 	// MinHold keeps the key taken for at least this long after it was granted,

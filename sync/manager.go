@@ -37,11 +37,11 @@ type Manager struct {
 	reports   *report.Reports
 
 	mu       sync.Mutex
-	shared   map[LockConfig]*settings // guarded by mu
-	defaults *settings                // of Config.Defaults
-	left     []string                 // what Close did not see the end of, in words; guarded by mu
-	lost     int                      // among them holds; guarded by mu
-	closeErr error                    // guarded by mu
+	shared   map[use]*settings // guarded by mu
+	defaults *settings         // of Config.Defaults
+	left     []string          // what Close did not see the end of, in words; guarded by mu
+	lost     int               // among them holds; guarded by mu
+	closeErr error             // guarded by mu
 
 	client      io.Closer // that Open made; nil: it is the user's
 	clientUntil time.Time // when the last lease ends that Close has left; guarded by mu
@@ -80,7 +80,7 @@ func newManager(op string, rdb Redis, cfg Config) (*Manager, error) {
 		return fail(err)
 	}
 	cfg.ClientID = cfg.Dialect.wire().NewClientID(cfg.ClientID)
-	m := &Manager{cfg: cfg, goroutine: goid.Reader(), closed: make(chan struct{}), shared: map[LockConfig]*settings{}}
+	m := &Manager{cfg: cfg, goroutine: goid.Reader(), closed: make(chan struct{}), shared: map[use]*settings{}}
 	m.reports = report.New(report.Config{
 		ClientID: cfg.ClientID, Logger: cfg.Logger, LogKeys: cfg.LogKeys, Observer: cfg.Observer, Tracer: cfg.Tracer, OnEvent: cfg.OnEvent,
 		CommandTimeout: cfg.CommandTimeout, DefaultClass: builtIn.Name, Closing: m.closing.Load, CallSite: m.callSite,
@@ -88,7 +88,7 @@ func newManager(op string, rdb Redis, cfg Config) (*Manager, error) {
 	})
 	onCommand, onRenewed := m.reports.Figures()
 	defaults, _ := cfg.Defaults.normalSettings()
-	m.defaults = m.settings(defaults)
+	m.defaults = m.settings(defaults, ofMutex)
 	timeout := m.defaults.lock.Timeout
 	m.wire, err = lettucecompat.New(rdb, lettucecompat.Options{
 		ClientID: cfg.ClientID, Dialect: cfg.Dialect.wire(), CommandTimeout: timeout, MaxInFlight: cfg.MaxInFlight,

@@ -63,7 +63,7 @@ func (m *Manager) NewMutex(cfg LockConfig) (*Mutex, error) {
 	}
 	normal.Key = ""
 	m.lookout.Serve(normal.LongWait)
-	return &Mutex{m: m, key: cfg.Key, settings: m.settings(normal)}, nil
+	return &Mutex{m: m, key: cfg.Key, settings: m.settings(normal, ofMutex)}, nil
 }
 
 // Key returns the lock's key.
@@ -149,7 +149,7 @@ func (mu *Mutex) lock(ctx context.Context, op string, kind queue.Kind) error {
 		m.reentered(&r, k.Held().Owner(), err)
 		return err
 	case owned && !enters && !kind.IsTry(): // a try waits for nobody
-		m.reports.SelfDeadlock(k)
+		m.selfDeadlock(k)
 	}
 	if m.closing.Load() {
 		err := mu.mistake(op, ErrClosed)
@@ -186,7 +186,7 @@ func (mu *Mutex) Unlock() {
 			if l, is := errors.AsType[*loss](err); is {
 				c = l.Cause
 			}
-			mu.m.reports.UnlockLost(o, c, e.Since, e.Err)
+			mu.m.reports.UnlockLost(o.Held(), o.CallSite, c, e.Since, e.Err)
 		}
 	}
 }
@@ -200,9 +200,13 @@ func (mu *Mutex) use() (*lock.Key, error) {
 		return k, nil
 	}
 	k := m.locks.Key(mu.key, &mu.settings.lock)
-	if field := settingsOf(k).differs(mu.settings); field != "" {
-		defer k.Done()
-		return nil, m.contradicts(k, field)
+	err := m.compatible(settingsOf(k), mu.settings, siteOf(k))
+	if used := m.locks.UsedShared(mu.key); used != nil {
+		err = m.compatible(used.Of.(*settings), mu.settings, "")
+	}
+	if err != nil {
+		k.Done()
+		return nil, err
 	}
 	mu.last.Store(k.Link())
 	return k, nil
@@ -220,20 +224,23 @@ func (mu *Mutex) find() *lock.Key {
 	return k
 }
 
-// contradicts is the error of a configuration that differs in field from the one with which
-// k is in use. It says where both are used, if call sites are recorded.
-func (m *Manager) contradicts(k *lock.Key, field string) error {
-	text := "differs from the configuration with which this key is in use"
-	if here := m.callSite(); here != "" {
-		text += " (here: " + here
-		if g := k.Held(); g != nil {
-			if o := g.Owner(); o != nil && o.CallSite != "" {
-				text += ", in use: " + o.CallSite
-			}
-		}
-		text += ")"
+// selfDeadlock reports a caller that waits for itself.
+func (m *Manager) selfDeadlock(k *lock.Key) {
+	site := ""
+	if o := k.Owner(); o != nil {
+		site = o.CallSite
 	}
-	return configError(field, "%s", text)
+	m.reports.SelfDeadlock(k.Name(), settingsOf(k).cfg.Name, site, "Acquire and Do enter again with the Hold's context, Lock with LockConfig.Reentrant")
+}
+
+// siteOf is where the owner of k has come in, if that is recorded.
+func siteOf(k *lock.Key) string {
+	if g := k.Held(); g != nil {
+		if o := g.Owner(); o != nil {
+			return o.CallSite
+		}
+	}
+	return ""
 }
 
 // whose says who has the lock that the caller may not unlock; nil: nobody of this process.

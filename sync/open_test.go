@@ -225,6 +225,27 @@ func TestOpen_CloseWithALockStillHeld(t *testing.T) {
 	}
 }
 
+// TestOpen_CloseWithUnitsStillHeld: the same of an RWMutex.
+func TestOpen_CloseWithUnitsStillHeld(t *testing.T) {
+	t.Parallel()
+	s := testredis.Start(t)
+	admin := s.Client(t)
+	m, err := anteroom.Open(bg, s.URL(), quiet(anteroom.Config{Defaults: anteroom.LockConfig{LeaseTime: 4 * time.Second}}))
+	ok(t, err)
+	late := must[*anteroom.Hold](t)(m.RWMutex("late").RAcquire(bg))
+	ended, cancel := context.WithCancel(bg)
+	cancel()
+	if err := m.Close(ended); !errors.Is(err, anteroom.ErrClosed) {
+		t.Fatalf("%v", err)
+	}
+	before := s.Stats(t)["evalsha"]
+	if err := late.Release(bg); !errors.Is(err, anteroom.ErrLost) {
+		t.Errorf("%v", err)
+	}
+	eventually(t, patience, "a late release is sent", func() bool { return s.Stats(t)["evalsha"] > before })
+	eventually(t, patience, "the client is closed", func() bool { return clients(t, admin) == 1 })
+}
+
 // TestNewManager_TellsWhatTheClientCosts: once, at Debug, what to set, and nothing where nothing costs.
 func TestNewManager_TellsWhatTheClientCosts(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {

@@ -9,12 +9,12 @@ import (
 	"github.com/anteroom/anteroom/sync/observe"
 )
 
-// outer returns the innermost Hold of this lock that ctx carries and that is not released, nil
+// outer returns the innermost Hold of the key that ctx carries and that is not released, nil
 // where there is none.
-func (mu *Mutex) outer(ctx context.Context) *Hold {
+func (m *Manager) outer(ctx context.Context, key string) *Hold {
 	h, _ := HoldFrom(ctx)
 	for ; h != nil; h, _ = HoldFrom(h.values) {
-		if h.t.m != mu.m || h.Key() != mu.key {
+		if h.t.m != m || h.Key() != key {
 			continue
 		}
 		if released, _ := h.check(""); !released {
@@ -27,7 +27,7 @@ func (mu *Mutex) outer(ctx context.Context) *Hold {
 // reenter makes a further Hold of the tenure of h. It returns nil, nil where h is not live
 // any more.
 func (h *Hold) reenter(ctx context.Context, r *request) (*Hold, error) {
-	t := h.t
+	t, p := h.t, h.t.possession()
 	fail := func(o observe.Outcome, err error) (*Hold, error) {
 		return nil, &Error{Op: r.op, Key: h.Key(), Outcome: o, Err: err}
 	}
@@ -43,8 +43,11 @@ func (h *Hold) reenter(ctx context.Context, r *request) (*Hold, error) {
 	if r.note != "" {
 		return fail(observe.OutcomeMistake, configError("Note", "cannot be given to a Hold inside another one"))
 	}
-	if field := settingsOf(t.key()).differs(r.settings); field != "" {
-		return fail(observe.OutcomeMistake, t.m.contradicts(t.key(), field))
+	if err := t.m.compatible(settingsIn(p), r.settings, p.Who().CallSite); err != nil {
+		return fail(observe.OutcomeMistake, err)
+	}
+	if r.units > 1 && t.share().Has() < r.units {
+		return fail(observe.OutcomeMistake, ErrUpgrade)
 	}
 	// Its place among the Holds comes first: where the unit is added, a Release of h beside
 	// this one is an inner exit, and the last one is the new Hold's.
@@ -52,7 +55,7 @@ func (h *Hold) reenter(ctx context.Context, r *request) (*Hold, error) {
 	if !t.add(inner, h) {
 		return nil, nil
 	}
-	switch t.owner.Again() {
+	switch p.Again() {
 	case nil:
 		return inner, nil
 	case queue.ErrCountLimit:
@@ -63,7 +66,7 @@ func (h *Hold) reenter(ctx context.Context, r *request) (*Hold, error) {
 	if released, _ := h.check(r.op); released {
 		return nil, nil
 	}
-	return nil, t.m.lossError(r.op, h.Key(), t.owner.Held().LossOr(renewal.ReasonGone))
+	return nil, t.m.lossError(r.op, h.Key(), p.LossOr(renewal.ReasonGone))
 }
 
 // reenter enters again for the goroutine that has the

@@ -18,6 +18,7 @@ type request struct {
 	settings *settings
 	lease    *lock.Lease // a fixed one; nil for that of settings
 	note     string
+	units    int64 // of an RWMutex and a Semaphore
 	wait     time.Duration
 	attempt  report.Attempt
 }

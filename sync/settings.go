@@ -11,13 +11,33 @@ import (
 // configured alike share one, which is most of the memory of a Mutex: a program has many keys
 // and few classes. It is never changed.
 type settings struct {
-	m    *Manager
-	cfg  LockConfig // its Key is empty
-	lock lock.Settings
+	m        *Manager
+	cfg      LockConfig // its Key is empty
+	capacity int64      // of a Semaphore; ofMutex, ofRWMutex
+	lock     lock.Settings
+}
+
+// What settings have as capacity that are of no Semaphore.
+const (
+	ofMutex   = 0
+	ofRWMutex = -1
+)
+
+// kind names the kind of the lock, after "the key is in use as".
+func (s *settings) kind() string {
+	switch s.capacity {
+	case ofMutex:
+		return "a Mutex"
+	case ofRWMutex:
+		return "an RWMutex"
+	}
+	return "a Semaphore"
 }
 
 // settingsOf returns those with which k is in use.
 func settingsOf(k *lock.Key) *settings { return k.Settings().Of.(*settings) }
+
+func settingsIn(p lock.Possession) *settings { return p.Settings().Of.(*settings) }
 
 // maxShared bounds the settings that a Manager remembers; beyond it each Mutex has its own.
 const maxShared = 256
@@ -31,19 +51,25 @@ func (m *Manager) replicasFit(cfg *LockConfig) error {
 	return configError("ReplicaTimeout", "is %v; it must be less than the client's ReadTimeout, here %v", cfg.ReplicaTimeout, read)
 }
 
+// use is what settings are found by.
+type use struct {
+	cfg      LockConfig
+	capacity int64
+}
+
 // settings returns those of a normal configuration without its key.
-func (m *Manager) settings(cfg LockConfig) *settings {
+func (m *Manager) settings(cfg LockConfig, capacity int64) *settings {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s := m.shared[cfg]
+	s := m.shared[use{cfg, capacity}]
 	if s == nil {
-		s = &settings{m: m, cfg: cfg, lock: lock.Settings{
+		s = &settings{m: m, cfg: cfg, capacity: capacity, lock: lock.Settings{
 			Class: cfg.Name, Fair: cfg.Fair,
 			Lease:   lock.Lease{For: cfg.LeaseTime, Period: cfg.RenewalTime, Margin: cfg.Margin},
 			Fencing: cfg.Fencing, RecordTime: cfg.FenceRecordTime,
 			MaxHandoffs: max(cfg.MaxHandoffs, 0), MaxHandoffTime: cfg.MaxHandoffTime, MinHold: cfg.MinHold,
 			Replicas: cfg.Replicas, ReplicaTimeout: cfg.ReplicaTimeout, StringHolders: cfg.StringHolders,
-			Timeout: m.cfg.commandTimeout(cfg.LeaseTime),
+			Timeout: m.cfg.commandTimeout(cfg.LeaseTime), Capacity: max(capacity, 0),
 		}}
 		if cfg.Fencing && m.cfg.Dialect != DialectDesignDocument { // its clients count tokens one by one
 			s.lock.MaxHandoffs = 0
@@ -51,7 +77,7 @@ func (m *Manager) settings(cfg LockConfig) *settings {
 		s.lock.Of = s
 		s.lock.Prepare()
 		if len(m.shared) < maxShared {
-			m.shared[cfg] = s
+			m.shared[use{cfg, capacity}] = s
 		}
 	}
 	return s
@@ -77,6 +103,28 @@ func (s *settings) differs(o *settings) string {
 		}
 	}
 	return ""
+}
+
+// compatible returns nil where locks of one key can have both settings, and else an error that names what differs from
+// those in use. It says where both are used, if call sites are recorded: the one in use at site.
+func (m *Manager) compatible(inUse, s *settings, site string) error {
+	field, text := inUse.differs(s), "differs from the configuration with which this key is in use"
+	switch {
+	case inUse.kind() != s.kind():
+		field, text = "Key", "is in use as "+inUse.kind()+"; it cannot be "+s.kind()
+	case inUse.capacity != s.capacity:
+		field = "capacity"
+	case field == "":
+		return nil
+	}
+	if here := m.callSite(); here != "" {
+		text += " (here: " + here
+		if site != "" {
+			text += ", in use: " + site
+		}
+		text += ")"
+	}
+	return configError(field, "%s", text)
 }
 
 // withDefaults returns c with the values of defaults in its zero fields. Key has none. By hand: a program

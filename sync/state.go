@@ -22,6 +22,9 @@ func (m *Manager) Snapshot() []observe.State {
 	for _, k := range keys {
 		states = append(states, m.state(k, now, -1))
 	}
+	for _, k := range m.locks.AllShared() {
+		states = append(states, m.sharedState(k, now, -1))
+	}
 	slices.SortFunc(states, func(a, b observe.State) int { return strings.Compare(a.Key, b.Key) })
 	return states
 }
@@ -35,6 +38,10 @@ func (m *Manager) Counts() map[string]observe.Count {
 		class := settingsOf(k).cfg.Name
 		f, _ := k.Queue().Peek(0)
 		counts[class] = countedIn(counts[class], k, f, now)
+	}
+	for _, k := range m.locks.AllShared() {
+		class := k.Settings().Class
+		counts[class] = sharedCountedIn(counts[class], k, now)
 	}
 	return counts
 }

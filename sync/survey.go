@@ -27,6 +27,16 @@ func (m *Manager) Survey(o observe.SurveyOptions) observe.Survey {
 	glance := m.leases.Glance()
 	var list []rank
 	var last *rank // nothing after it is listed; nil while there is room
+	add := func(r rank) {
+		if last != nil && r.compare(*last) >= 0 {
+			return
+		}
+		// A million keys cost no place and little time.
+		if list = append(list, r); o.MaxKeys > 0 && len(list) == 2*o.MaxKeys {
+			list = foremost(list, o.MaxKeys)
+			last = &list[o.MaxKeys-1]
+		}
+	}
 	for _, k := range keys {
 		class := settingsOf(k).cfg.Name
 		f, _ := k.Queue().Peek(0)
@@ -39,13 +49,14 @@ func (m *Manager) Survey(o observe.SurveyOptions) observe.Survey {
 		if g := k.Held(); g != nil && g.Number() == f.Current.Grant {
 			r.granted, r.bad = m.leases.Zero().Add(g.Since()), f.Current.State == queue.Lost || unhealthy[g.Number()]
 		}
-		if last != nil && r.compare(*last) >= 0 {
-			continue
-		}
-		// A million keys cost no place and little time.
-		if list = append(list, r); o.MaxKeys > 0 && len(list) == 2*o.MaxKeys {
-			list = foremost(list, o.MaxKeys)
-			last = &list[o.MaxKeys-1]
+		add(r)
+	}
+	for _, k := range m.locks.AllShared() {
+		class := k.Settings().Class
+		s.Counts[class] = sharedCountedIn(s.Counts[class], k, glance)
+		if o.Match == nil || o.Match(class, k.Name()) {
+			s.Keys++
+			add(m.sharedRank(k, unhealthy))
 		}
 	}
 	if o.MaxWaiters == 0 {
@@ -53,7 +64,11 @@ func (m *Manager) Survey(o observe.SurveyOptions) observe.Survey {
 	}
 	now := time.Now()
 	for _, r := range foremost(list, o.MaxKeys) {
-		s.States = append(s.States, m.state(r.k, now, o.MaxWaiters))
+		if r.shared != nil {
+			s.States = append(s.States, m.sharedState(r.shared, now, o.MaxWaiters))
+		} else {
+			s.States = append(s.States, m.state(r.k, now, o.MaxWaiters))
+		}
 	}
 	return s
 }
@@ -61,9 +76,10 @@ func (m *Manager) Survey(o observe.SurveyOptions) observe.Survey {
 // rank says how much a key is worth showing.
 type rank struct {
 	k       *lock.Key
-	bad     bool      // lost, or something unhealthy was found
-	since   time.Time // the first waiter's; zero where nobody waits
-	granted time.Time // zero without a grant
+	shared  *lock.SharedKey // in place of k
+	bad     bool            // lost, or something unhealthy was found
+	since   time.Time       // the first waiter's; zero where nobody waits
+	granted time.Time       // zero without a grant
 }
 
 // foremost sorts list and cuts it to its first max, or not if max is 0.
@@ -83,7 +99,14 @@ func (r rank) compare(o rank) int {
 		}
 		return 1
 	}
-	return cmp.Or(earlier(r.since, o.since), earlier(r.granted, o.granted), cmp.Compare(r.k.Name(), o.k.Name()))
+	return cmp.Or(earlier(r.since, o.since), earlier(r.granted, o.granted), cmp.Compare(r.name(), o.name()))
+}
+
+func (r rank) name() string {
+	if r.shared != nil {
+		return r.shared.Name()
+	}
+	return r.k.Name()
 }
 
 // earlier orders by time; a zero time comes last.

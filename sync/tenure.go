@@ -29,18 +29,52 @@ type tenure struct {
 
 // newTenure returns that of h, which is its first Hold.
 func (m *Manager) newTenure(h *Hold) *tenure {
+	t := new(tenure)
+	t.init(m, h)
+	t.owner.Holder = t
+	return t
+}
+
+// newShare returns that of h, which is its first Hold, of an RWMutex or a Semaphore.
+func (m *Manager) newShare(h *Hold) *tenure {
+	t := new(struct {
+		tenure
+		has lock.Share
+	})
+	t.init(m, h)
+	t.owner.Holder, t.has.Holder = (*inPlace)(&t.has), &t.tenure
+	return &t.tenure
+}
+
+func (t *tenure) init(m *Manager, h *Hold) {
 	h.sentinel = newSentinel()
-	t := &tenure{m: m, holds: 1, sentinel: h.sentinel.weak}
+	t.m, t.holds, t.sentinel = m, 1, h.sentinel.weak
 	if _, nested := HoldFrom(h.values); nested {
 		h.sentinel.values = h.values // in the tenure they would keep the outer Hold reachable
 	} else {
 		t.values = h.values
 	}
-	t.owner.Holder = t
-	return t
 }
 
-func (t *tenure) key() *lock.Key { return t.owner.Held().Key() }
+// inPlace is a Share that is in place of an owner, which is then used for nothing but to lead to it: a tenure of a Mutex
+// gets no larger for that.
+type inPlace lock.Share
+
+func (*inPlace) Lost(*lock.Owner, *lock.Loss) {}
+
+// share returns what t has of an RWMutex or a Semaphore, nil where it has the lock of a Mutex.
+func (t *tenure) share() *lock.Share {
+	s, _ := t.owner.Holder.(*inPlace)
+	return (*lock.Share)(s)
+}
+
+// possession is what t has.
+func (t *tenure) possession() lock.Possession {
+	if s := t.share(); s != nil {
+		return s
+	}
+	return &t.owner
+}
 
 // reachable reports whether anybody can still release t.
 func (t *tenure) reachable() bool {
@@ -51,13 +85,16 @@ func (t *tenure) reachable() bool {
 
 // reportContext returns the context with whose values o was acquired, for reports about it.
 // It has none where o is nil or by Lock.
-func reportContext(o *lock.Owner) context.Context {
-	if o == nil {
-		return context.Background()
+func reportContext(o lock.Possession) context.Context {
+	var t *tenure
+	switch o := o.(type) {
+	case *lock.Owner:
+		t, _ = o.Holder.(*tenure)
+	case *lock.Share:
+		t, _ = o.Holder.(*tenure)
 	}
-	t, is := o.Holder.(*tenure)
 	switch {
-	case !is:
+	case t == nil:
 	case t.values != nil:
 		return t.values
 	default:
@@ -122,6 +159,14 @@ func (t *tenure) Lost(o *lock.Owner, l *lock.Loss) {
 	l.Note = t.m.reports.NoteOn(o, holds)
 }
 
+// LostShare does the same for an RWMutex or a Semaphore. It implements lock.SharedHolder.
+func (t *tenure) LostShare(s *lock.Share, l *lock.Loss) {
+	t.end(t.m.lossError("hold", s.Name(), l))
+	if l.Note == nil {
+		l.Note = t.m.reports.NoteOnUnits(s)
+	}
+}
+
 // unnotified is the lock.Holder of all owners by Lock.
 type unnotified Manager
 
@@ -146,8 +191,8 @@ var firstAnswer = func() context.Context {
 // exit ends one unit of o: an Unlock or a Hold's Release. It returns an error as Hold.Release
 // documents. wait bounds how long the caller waits for Redis; nil: for the first answer only.
 // values is the context with which the unit was acquired, for a Tracer; nil: it hears nothing.
-func (m *Manager) exit(op string, o *lock.Owner, wait, values context.Context) error {
-	k := o.Held().Key()
+func (m *Manager) exit(op string, o lock.Possession, wait, values context.Context) error {
+	key, class := o.Name(), o.Settings().Class
 	var ended func(observe.Outcome, time.Duration, error)
 	if m.reports.Observed() && values != nil {
 		ended = m.reports.Releasing(op, o, wait, values)
@@ -162,23 +207,23 @@ func (m *Manager) exit(op string, o *lock.Owner, wait, values context.Context) e
 	r := o.Exit(wait)
 	var err *Error
 	fail := func(outcome observe.Outcome, kind error) {
-		err = &Error{Op: op, Key: k.Name(), Outcome: outcome, Err: joined(kind, r.Err, releasedLater)}
+		err = &Error{Op: op, Key: key, Outcome: outcome, Err: joined(kind, r.Err, releasedLater)}
 	}
 	outcome := observe.OutcomeReleased
 	switch {
 	case r.Stale:
-		err := &Error{Op: op, Key: k.Name(), Outcome: observe.OutcomeMistake, Err: ErrNotHeld}
-		m.reports.Released(k, "", 0, err.Err, ended)
+		err := &Error{Op: op, Key: key, Outcome: observe.OutcomeMistake, Err: ErrNotHeld}
+		m.reports.Released(class, "", 0, err.Err, ended)
 		return err
 	case r.HandedOff:
 		outcome = observe.OutcomeHandedOff
 	case r.Nested:
 		outcome = observe.OutcomeNested
 		if l := o.Err(); l != nil {
-			err = m.lossError(op, k.Name(), l)
+			err = m.lossError(op, key, l)
 		}
 	case r.Lost != nil:
-		err = m.lossError(op, k.Name(), r.Lost)
+		err = m.lossError(op, key, r.Lost)
 	case r.Unknown:
 		fail(observe.OutcomeUnknown, ErrUnknown)
 	case r.Err != nil:
@@ -189,7 +234,7 @@ func (m *Manager) exit(op string, o *lock.Owner, wait, values context.Context) e
 		outcome, failed, why = err.Outcome, err, err.Err
 	}
 	if m.reports.Observed() {
-		m.reports.Released(k, outcome, held, why, ended)
+		m.reports.Released(class, outcome, held, why, ended)
 	}
 	return failed
 }

@@ -63,16 +63,30 @@ func (s *services) Status(ctx context.Context, holds []watchdog.Facts) []watchdo
 
 // ask asks one shard about some of the holds.
 func (s *services) ask(ctx context.Context, holds []watchdog.Facts, some []int) {
-	queries := make([]lettucecompat.Query, len(some))
-	for j, i := range some {
-		queries[j] = lettucecompat.Query{Key: holds[i].Key, Field: s.m.locks.Field(holds[i].ID)}
+	queries, of := make([]lettucecompat.Query, 0, len(some)), make([]int, 0, len(some))
+	var units sync.WaitGroup
+	defer units.Wait()
+	for _, i := range some {
+		if !lock.OfUnits(holds[i].ID) {
+			queries, of = append(queries, lettucecompat.Query{Key: holds[i].Key, Field: s.m.locks.Field(holds[i].ID)}), append(of, i)
+		} else if g, is := s.m.locks.OfNumber(holds[i].ID).(*lock.SharedHeld); is {
+			units.Go(func() { s.answers[i] = renewed(ctx, g) })
+		}
 	}
 	for j, r := range s.m.wire.Status(ctx, queries, 0) {
-		s.answers[some[j]] = watchdog.Status{
+		s.answers[of[j]] = watchdog.Status{
 			Answered: r.Outcome == lettucecompat.OutcomeOK || r.Outcome == lettucecompat.OutcomeGone,
 			Present:  r.Outcome == lettucecompat.OutcomeOK, Gone: r.Outcome == lettucecompat.OutcomeGone,
 			Count: r.Count, Fields: r.Fields, TTL: r.TTL, Err: r.Err,
 		}
+	}
+}
+
+// renewed asks about units, by a renewal: only a statement shows whether they are still those of g.
+func renewed(ctx context.Context, g *lock.SharedHeld) watchdog.Status {
+	r := g.Renew(ctx, byWatchdog)
+	return watchdog.Status{
+		Answered: r.Renewed || r.Gone, Present: r.Renewed, Gone: r.Gone, Count: 1, Fields: 1, TTL: g.Terms().For, Err: r.Err,
 	}
 }
 
@@ -93,11 +107,15 @@ func (s *services) Changes() (came, went []uint64) { return s.m.locks.Changes() 
 
 // Lookup describes a grant; false where it has ended.
 func (s *services) Lookup(id uint64) (watchdog.Facts, bool) {
-	g := s.m.locks.Held(id)
-	if g == nil {
-		return watchdog.Facts{}, false
+	switch of := s.m.locks.OfNumber(id).(type) {
+	case *lock.Held:
+		return facts(of, of.Current(), s.m.leases.Now())
+	case *lock.SharedHeld: // its owners are watched one by one
+		return facts(of, nil, s.m.leases.Now())
+	case *lock.Share:
+		return shareFacts(of), true
 	}
-	return facts(g, s.m.leases.Now())
+	return watchdog.Facts{}, false
 }
 
 // LookupAll goes through the grants step by step: each step reads, of every one, a place in
@@ -123,8 +141,10 @@ func (s *services) LookupAll(list []watchdog.Facts) {
 	}
 	now := s.m.leases.Now()
 	for i, g := range grants {
-		if list[i] = (watchdog.Facts{}); g != nil {
-			list[i], _ = facts(g, now)
+		if g != nil {
+			list[i], _ = facts(g, g.Current(), now)
+		} else {
+			list[i], _ = s.Lookup(list[i].ID)
 		}
 	}
 }
@@ -138,21 +158,26 @@ func (s *services) Renewals() watchdog.RenewalStats {
 	}
 }
 
-// facts describes a grant for the watchdog; false where it has ended. Of one that is lost there is
-// something to report if the owner by Lock has not unlocked yet.
-func facts(g *lock.Held, now time.Duration) (watchdog.Facts, bool) {
-	k, lease, terms, o := g.Key(), g.Lease(), g.Terms(), g.Current()
-	set := settingsOf(k)
-	m, cfg := set.m, &set.cfg
-	zero := m.leases.Zero()
-	granted := zero.Add(g.Since())
-	f := watchdog.Facts{
-		ID: g.Number(), Key: k.Name(), Class: cfg.Name, Since: granted, Lease: terms.For, Reachable: true,
+// factsOf begins the facts of what the watchdog knows by the number id.
+func factsOf(id uint64, of lock.Named, since lock.Moment) (watchdog.Facts, *settings) {
+	set := of.Settings().Of.(*settings)
+	cfg := &set.cfg
+	return watchdog.Facts{
+		ID: id, Key: of.Name(), Class: cfg.Name, Since: set.m.leases.Zero().Add(since), Lease: cfg.LeaseTime, Reachable: true,
 		Period: cfg.WatchdogPeriod, AlertThreshold: cfg.AlertThreshold, Strategy: watchdog.Strategy(cfg.Recovery),
-	}
+	}, set
+}
+
+// facts describes a grant, which o has, for the watchdog; false where it has ended. Of one that is lost there is
+// something to report if the owner by Lock has not unlocked yet.
+func facts(g lock.AnyHeld, o *lock.Owner, now time.Duration) (watchdog.Facts, bool) {
+	lease, terms := g.Lease(), g.Terms()
+	f, set := factsOf(g.Number(), g, g.Since())
+	m, cfg := set.m, &set.cfg
+	granted := f.Since
 	byLock := o != nil && !o.Kind.CanNotify()
 	if o != nil {
-		f.Since, f.CallSite = zero.Add(o.Since()), o.CallSite
+		f.Since, f.CallSite = m.leases.Zero().Add(o.Since()), o.CallSite
 		if byLock && cfg.Reentrant {
 			f.Goroutine = int64(o.Goroutine)
 		}
@@ -165,7 +190,7 @@ func facts(g *lock.Held, now time.Duration) (watchdog.Facts, bool) {
 		return f, true
 	}
 	times := lease.Times(now)
-	f.Lease, f.RenewalTime = max(f.Lease, times.Left), max(terms.Period, 0)
+	f.Lease, f.RenewalTime = max(terms.For, times.Left), max(terms.Period, 0)
 	f.LastConfirmed, f.Deadline, f.NextRenewal = times.Confirmed, times.Deadline, times.NextDue
 	if lease.Renewals() == 0 && granted.After(f.LastConfirmed) {
 		f.LastConfirmed = granted // of a call: the lease counts from a statement of long before it
@@ -190,12 +215,15 @@ func (s *services) Act(id uint64, action string, f watchdog.Finding) bool {
 		s.m.wire.Reconnect()
 		return true
 	}
-	g := s.m.locks.Held(id)
+	of := s.m.locks.OfNumber(id)
+	g, is := of.(lock.AnyHeld)
+	held, _ := of.(*lock.Held)
 	switch {
-	case g == nil:
-		return false
-	case g.Loss() != nil && action == watchdog.ActionDelete:
-		g.Expel()
+	case !is:
+		share, _ := of.(*lock.Share)
+		return endShare(share, action, f)
+	case held != nil && g.Loss() != nil && action == watchdog.ActionDelete:
+		held.Expel()
 		return true
 	case action == watchdog.ActionHurryRenewal:
 		return g.Lease().Hurry()
@@ -204,20 +232,15 @@ func (s *services) Act(id uint64, action string, f watchdog.Finding) bool {
 	case action == watchdog.ActionLose:
 		return g.Lease().Lose(renewal.Cause{Reason: renewal.ReasonGone, By: byWatchdog})
 	}
-	return strike(g, action, f, s.m.leases.Now())
+	return held != nil && strike(held, action, f, s.m.leases.Now())
 }
 
 // strike acts against the owner that the watchdog accuses, and declines where the accusation is not true of the present
 // one. What is true of an owner stays true, so it is enough that the lock is taken from the owner that was checked.
 func strike(g *lock.Held, action string, f watchdog.Finding, now time.Duration) bool {
 	o := g.Current()
-	is, ok := facts(g, now)
-	switch {
-	case o == nil || !ok:
-		return false
-	case f == watchdog.OverMaxHold && (is.MaxHold == 0 || time.Since(is.Since) < is.MaxHold):
-		return false
-	case f == watchdog.HolderUnreachable && is.Reachable:
+	is, ok := facts(g, o, now)
+	if o == nil || !ok || refuted(&is, f) {
 		return false
 	}
 	if action == watchdog.ActionStopRenewing {
@@ -225,6 +248,11 @@ func strike(g *lock.Held, action string, f watchdog.Finding, now time.Duration) 
 	}
 	// An owner that has ended cannot have passed the lock on.
 	return g.Revoke(o, f == watchdog.HolderGone, action == watchdog.ActionDelete)
+}
+
+// refuted reports whether f is not true of the hold, which the facts are of.
+func refuted(is *watchdog.Facts, f watchdog.Finding) bool {
+	return f == watchdog.OverMaxHold && (is.MaxHold == 0 || time.Since(is.Since) < is.MaxHold) || f == watchdog.HolderUnreachable && is.Reachable
 }
 
 // waitedFor yields the live keys that have waiters.
@@ -235,6 +263,14 @@ func (m *Manager) waitedFor() iter.Seq[waits.Key] {
 			if k.Queue().Len() > 0 && !yield(waits.Key{
 				Name: k.Name(), Queue: k.Queue(), Limit: cmp.Or(cfg.LongWait, m.cfg.LongWait),
 				OwnerUnlocks: cfg.Reentrant, Of: k,
+			}) {
+				return
+			}
+		}
+		for _, k := range m.locks.AllShared() {
+			limit := cmp.Or(k.Settings().Of.(*settings).cfg.LongWait, m.cfg.LongWait)
+			if k.Gate().Demand().Waiting > 0 && !yield(waits.Key{
+				Name: k.Name(), Queue: sharedQueue{k}, Limit: limit, Of: k,
 			}) {
 				return
 			}

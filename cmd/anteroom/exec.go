@@ -25,6 +25,7 @@ const (
 
 // execFlags are the flags of exec; lock has those of addTo.
 type execFlags struct {
+	kindFlags
 	shell    bool
 	nonblock bool
 	wait     seconds // 0: no limit, unless nonblock
@@ -33,7 +34,7 @@ type execFlags struct {
 	grace    time.Duration
 	conflict int
 	fencing  bool
-	note     string // never empty once the command line is read: a hold with a note has its whole lease
+	note     string // of a Mutex never empty once the command line is read: a hold with a note has its whole lease
 	seize    bool
 	passEnv  bool
 	verbose  bool
@@ -75,7 +76,9 @@ func execCommand() *cobra.Command {
 		Example: `  anteroom exec orders -- ./reconcile --all
   anteroom exec -n nightly -- backup.sh || test $? = 75
   anteroom exec -w 2.5s -c report -- 'make report | mail -s report ops'
-  anteroom exec --fencing stock -- sh -c 'import --token "$ANTEROOM_TOKEN"'`,
+  anteroom exec --fencing stock -- sh -c 'import --token "$ANTEROOM_TOKEN"'
+  anteroom exec -s prices -- ./report; anteroom exec -x prices -- ./import
+  anteroom exec --of 4 thumbnails -- convert a.png b.png`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			_, _, err := keyAndWords(cmd.ArgsLenAtDash(), args)
 			return err
@@ -104,6 +107,7 @@ func execCommand() *cobra.Command {
 
 // addTo adds the flags that exec and lock share.
 func (f *execFlags) addTo(cmd *cobra.Command) {
+	f.kindFlags.addTo(cmd)
 	fs := cmd.Flags()
 	fs.BoolVarP(&f.nonblock, "nonblock", "n", false, "do not wait for the lock")
 	fs.VarP(&f.wait, "wait", "w", "longest wait, for Redis to come up too, such as 2.5s or 2.5;\n0 means -n (default: no limit, but Redis must be up)")
@@ -153,6 +157,9 @@ func (f *execFlags) lock(cmd *cobra.Command, key string) (anteroom.LockConfig, e
 		return cfg, usageError("--grace is %v; it must not be negative", f.grace)
 	case f.conflict < 0 || f.conflict > 255:
 		return cfg, usageError("--conflict-exit-code is %d; it must be from 0 to 255", f.conflict)
+	}
+	if err := f.misfit(cmd); err != nil {
+		return cfg, err
 	}
 	if err := cfg.Validate(); err != nil {
 		return cfg, usageError("KEY, --lease or --at-least: %w", plain{err})

@@ -31,6 +31,7 @@ type execution struct {
 	key         string
 	rdb         redis.UniversalClient
 	m           *anteroom.Manager
+	entry       entry         // to the lock
 	eof         chan struct{} // closed at the end of standard input; nil if that ends nothing
 	gaveUp      bool          // a release was not confirmed within cleanUpTime
 	refused     atomic.Bool   // Redis has answered that somebody else has the lock
@@ -40,31 +41,30 @@ type execution struct {
 
 // begin prepares a run; the caller ends it. Signals are caught before the lock can be held, so that every way out
 // releases it.
-func begin(cmd *cobra.Command, f execFlags, cfg anteroom.LockConfig) (*execution, *anteroom.Mutex, error) {
+func begin(cmd *cobra.Command, f execFlags, cfg anteroom.LockConfig) (*execution, error) {
 	written, err := dialect(cmd)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	rdb, err := connect(cmd)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	x := &execution{flags: f, errs: newVoice(cmd.ErrOrStderr()), signals: make(chan os.Signal, 64), key: cfg.Key, rdb: rdb}
 	x.m, err = anteroom.NewManager(rdb, anteroom.Config{Dialect: anteroom.Dialect(written), Logger: slog.New(slog.DiscardHandler), OnEvent: x.event})
 	if err != nil {
 		_ = rdb.Close()
 		x.errs.close()
-		return nil, nil, err
+		return nil, err
 	}
-	mu, err := x.m.NewMutex(cfg)
-	if err != nil {
+	if x.entry, err = f.entryTo(x.m, cfg); err != nil {
 		x.end()
-		return nil, nil, err
+		return nil, err
 	}
 	// A pipe without a reader must not end this process before it has released the lock.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	signal.Notify(x.signals, notIgnored(endingSignals)...)
-	return x, mu, nil
+	return x, nil
 }
 
 // end closes the Manager, which removes what a lost answer may have left in Redis, and writes what is left to say. A
@@ -83,9 +83,8 @@ func (x *execution) end() {
 
 // acquire waits for the lock as the flags say. Without a limit for the wait Redis must answer once at the start, so
 // that a wrong address shows immediately and not never. With one it may come up meanwhile, as at boot, and the limit is
-// for the first attempt too. An attempt that it cuts off may still be granted; end removes that. The hold has a note,
-// and so its whole lease: the supervisor counts from it, and the command has a margin in which to end.
-func (x *execution) acquire(ctx context.Context, mu *anteroom.Mutex) (*anteroom.Hold, error) {
+// for the first attempt too. An attempt that it cuts off may still be granted; end removes that.
+func (x *execution) acquire(ctx context.Context) (*anteroom.Hold, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	if x.flags.wait.Duration > 0 {
 		var stop context.CancelFunc
@@ -103,7 +102,7 @@ func (x *execution) acquire(ctx context.Context, mu *anteroom.Mutex) (*anteroom.
 		}
 	}()
 	began := time.Now()
-	hold, err := mu.TryAcquire(ctx, anteroom.Note(x.flags.note))
+	hold, err := x.entry.try(ctx)
 	x.refused.Store(errors.Is(err, anteroom.ErrNotAcquired) && !errors.Is(err, context.DeadlineExceeded))
 	silent := errors.Is(err, anteroom.ErrUnavailable) && x.flags.wait.Duration > 0 && ctx.Err() == nil
 	if silent {
@@ -115,7 +114,14 @@ func (x *execution) acquire(ctx context.Context, mu *anteroom.Mutex) (*anteroom.
 		if x.flags.verbose && !silent {
 			x.errs.say("lock %q is taken; waiting", x.key)
 		}
-		hold, err = x.wait(ctx, mu)
+		hold, err = x.wait(ctx)
+	}
+	for err == nil && !x.whole(ctx, hold) {
+		err = hold.Err()
+		x.release(hold)
+		if !x.flags.nonblock {
+			hold, err = x.wait(ctx)
+		}
 	}
 	waited := time.Since(began)
 	cancel()
@@ -135,7 +141,7 @@ func (x *execution) acquire(ctx context.Context, mu *anteroom.Mutex) (*anteroom.
 }
 
 // wait waits for the lock until ctx or standard input ends.
-func (x *execution) wait(ctx context.Context, mu *anteroom.Mutex) (*anteroom.Hold, error) {
+func (x *execution) wait(ctx context.Context) (*anteroom.Hold, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
@@ -145,11 +151,7 @@ func (x *execution) wait(ctx context.Context, mu *anteroom.Mutex) (*anteroom.Hol
 		case <-ctx.Done():
 		}
 	}()
-	enter := mu.Acquire
-	if x.flags.seize {
-		enter = mu.Seize
-	}
-	hold, err := enter(ctx, anteroom.Note(x.flags.note))
+	hold, err := x.entry.wait(ctx)
 	if errors.Is(err, anteroom.ErrNotAcquired) { // so says the last answer
 		x.refused.Store(true)
 	}

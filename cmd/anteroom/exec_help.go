@@ -15,6 +15,12 @@ complete before another holder can begin, unless --grace is longer than a fiftee
 --lease; a warning at the start says so. If the key was removed, another holder may begin at
 once: only a fencing token that the resource checks helps then.
 
+Without -s, -x and --of the lock is a Mutex, which excludes everybody. With -s and -x it is
+an RWMutex, which many may read at a time, or one writes; with --of a Semaphore. A KEY is one
+kind of lock: exec of another kind fails while somebody has it. With these flags the command
+starts a tenth of a second after the lock was acquired, if need be after --wait, because
+the lease has to be whole.
+
 The lock is held until the last process of the command's group has ended, even if the
 command itself ends earlier. A process that leaves the group (setsid, a daemon) is neither
 waited for nor ended.
@@ -25,7 +31,7 @@ Exit status
   69   Redis cannot be reached
   75   somebody else has the lock; -E changes this status
   76   the lock was lost; the command was ended, or has ended by itself
-  77   Redis refuses: a missing permission, or a key that is not a lock
+  77   Redis refuses: a missing permission, or a key that is no lock, or one of another kind
   126  the command cannot be run
   127  there is no such command
 

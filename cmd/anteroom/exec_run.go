@@ -37,7 +37,7 @@ func runExec(cmd *cobra.Command, f execFlags, key string, words []string) error 
 			f.note = "exec" // a script may have secrets in it, and a file name anything
 		}
 	}
-	x, mu, err := begin(cmd, f, cfg)
+	x, err := begin(cmd, f, cfg)
 	if err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func runExec(cmd *cobra.Command, f execFlags, key string, words []string) error 
 		x.errs.say("--grace %v is more than a lease of %v leaves time for (%v): after a loss the command may run "+
 			"at the same time as the next holder; --lease %v leaves enough", f.grace, f.lease, most, 15*f.grace)
 	}
-	hold, err := x.acquire(cmd.Context(), mu)
+	hold, err := x.acquire(cmd.Context())
 	if err != nil {
 		return err
 	}

@@ -37,9 +37,10 @@ Cluster it searches all masters. It changes nothing, and never blocks the server
 uses SCAN, a thousand keys at a time.
 
 Redis does not mark locks. A key counts as one if it is a hash whose fields all have the
-form of a holder: a client id or a UUID, a colon, a number. A hash with one field and a time
-to live also counts if the field is another name that ends in a colon or a dash and a number.
-So does a string with a time to live in the form of a lock of redsync, redislock or
+form of a holder: a client id or a UUID, a colon, a number; or for an RWMutex or a Semaphore
+of a client id, beside one that describes the lock. A hash with one field and a time to live
+also counts if the field is another name that ends in a colon or a dash and a number. So
+does a string with a time to live in the form of a lock of redsync, redislock or
 rueidislock. Locks of other forms are missing; status shows them. So may be a lock that is
 acquired or released meanwhile. Keys that the Redis user may not read are counted on
 standard error.
@@ -67,8 +68,11 @@ Redis refuses.
 const (
 	scanCount = 1000 // keys that SCAN visits, in less than a millisecond
 	askCount  = 64   // keys that are asked about together
-	maxFields = 64   // of a lock; Inspect refuses more
+	maxFields = 64   // of a Mutex; Inspect refuses more
 )
+
+// unitsHeader is the field that an RWMutex or a Semaphore has, however many hold it.
+const unitsHeader = ":"
 
 // runList prints what it has found, even if it could not finish.
 func runList(cmd *cobra.Command, o listOptions, pattern string) error {
@@ -193,8 +197,8 @@ func (l *lister) add(key string, s lockStatus) bool {
 	return true
 }
 
-// candidates returns the keys that are hashes with few fields, and those of strings that may be locks. SCAN may repeat
-// a key: one that was found is left out.
+// candidates returns the keys that are hashes with few fields or those of an RWMutex or a Semaphore, and the keys of
+// strings that may be locks. SCAN may repeat a key: one that was found is left out.
 func (l *lister) candidates(ctx context.Context, keys []string) (hashes, texts []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()
@@ -208,6 +212,7 @@ func (l *lister) candidates(ctx context.Context, keys []string) (hashes, texts [
 		}
 		return nil
 	})
+	large := map[string]*redis.BoolCmd{}
 	for key, size := range all {
 		n, err := size.fields.Result()
 		l.allowed = l.allowed || !forbiddenKey(err)
@@ -221,6 +226,19 @@ func (l *lister) candidates(ctx context.Context, keys []string) (hashes, texts [
 		case err != nil:
 			return nil, nil, err
 		case n > 0 && n <= maxFields:
+			hashes = append(hashes, key)
+		case n > 0:
+			large[key] = nil
+		}
+	}
+	_, _ = l.rdb.Pipelined(ctx, func(p redis.Pipeliner) error { // nothing, most often
+		for key := range large {
+			large[key] = p.HExists(ctx, key, unitsHeader)
+		}
+		return nil
+	})
+	for key, header := range large {
+		if header.Val() { // an error is that of a key that has just become something else
 			hashes = append(hashes, key)
 		}
 	}

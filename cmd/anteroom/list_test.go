@@ -95,14 +95,14 @@ func TestList_LocksAndNothingElse(t *testing.T) {
 		t.Errorf("%q where nothing is", got)
 	}
 	code, out, errs := tool(t, s, "list", "--dialect", "redisson", "lock:redisson")
-	if f := strings.Fields(out); code != 0 || len(f) != 22 || f[11] != "lock:redisson" || f[16] != "7" || f[20] != oneRedisson {
+	if f := strings.Fields(out); code != 0 || len(f) != 28 || f[14] != "lock:redisson" || f[21] != "7" || f[25] != oneRedisson {
 		t.Errorf("exit status %d, %q, %q", code, out, errs)
 	}
 	// The rows are those of status, but for what is left of the lease.
 	code, out, errs = tool(t, s, "list", "lock:ours")
 	_, want, _ := tool(t, s, "status", "lock:ours")
 	got, wanted := strings.Fields(out), strings.Fields(want)
-	if code != 0 || errs != "" || len(got) != 22 || len(wanted) != 22 || !slices.Equal(slices.Delete(got, 15, 16), slices.Delete(wanted, 15, 16)) {
+	if code != 0 || errs != "" || len(got) != 28 || len(wanted) != 28 || !slices.Equal(slices.Delete(got, 20, 21), slices.Delete(wanted, 20, 21)) {
 		t.Errorf("exit status %d, %q, want %q; it said %q", code, out, want, errs)
 	}
 	cancel()

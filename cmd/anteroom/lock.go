@@ -26,7 +26,8 @@ from the program that needs the lock, so that the lock does not outlive that pro
 
 If the lock is lost (Redis unreachable for longer than the lease, the key deleted, a forced
 release), lock says why and ends immediately. It supervises nothing: the program that
-relies on the lock must watch for that. If it can be started by another program, use exec.
+relies on the lock must watch for that. If it can be started by another program, use exec,
+whose help says what -s, -x and --of are for.
 
 The exit status is 0 if the lock was held and released. It is 128+n if signal n ended the
 wait, 64 for a wrong command line, 69 if Redis cannot be reached, 74 if the line could not
@@ -36,6 +37,7 @@ input ended the wait, 76 if the lock was lost, 77 if Redis refuses.
 ` + redisHelp,
 		Example: `  anteroom lock deploys
   anteroom lock -w 10s --fencing stock
+  anteroom lock --of 4 thumbnails
   coproc anteroom lock --until-eof orders; read -r key holder token <&"${COPROC[0]}"`,
 		Args: named(false),
 		RunE: func(cmd *cobra.Command, keys []string) error { return runLock(cmd, f, keys[0], untilEOF) },
@@ -52,7 +54,7 @@ func runLock(cmd *cobra.Command, f execFlags, key string, untilEOF bool) error {
 	if err != nil {
 		return err
 	}
-	x, mu, err := begin(cmd, f, cfg)
+	x, err := begin(cmd, f, cfg)
 	if err != nil {
 		return err
 	}
@@ -64,7 +66,7 @@ func runLock(cmd *cobra.Command, f execFlags, key string, untilEOF bool) error {
 			_, _ = io.Copy(io.Discard, cmd.InOrStdin())
 		}()
 	}
-	hold, err := x.acquire(cmd.Context(), mu)
+	hold, err := x.acquire(cmd.Context())
 	if err != nil {
 		return err
 	}

@@ -108,7 +108,15 @@ func unanswered(err error) error {
 type plain struct{ error }
 
 // notLock matches what the library's scripts answer about a key that holds something else.
-var notLock = regexp.MustCompile(`(?:^|: )[A-Z]+ the key (holds (?:.*, not a lock|a hash that is no lock|a lock of another kind))`)
+var notLock = regexp.MustCompile(`(?:^|: )[A-Z]+ the key (holds (?:.*, not a lock|a hash that is no lock|a lock of another kind|an? (?:Mutex|RWMutex|Semaphore)))`)
+
+// kindHint says, to a user of exec or lock, with which flags a lock of another kind is taken.
+var kindHint = map[string]string{
+	"holds a Mutex":                "for -s, -x and --of it has to be another key",
+	"holds an RWMutex":             "it is for -s and -x",
+	"holds a Semaphore":            "it is for --of",
+	"holds a lock of another kind": "an RWMutex or a Semaphore? See -s, -x and --of",
+}
 
 // Error says what is wrong, and with which key.
 func (p plain) Error() string {
@@ -116,7 +124,9 @@ func (p plain) Error() string {
 	e, ok := errors.AsType[*anteroom.Error](p.error)
 	if m := notLock.FindStringSubmatch(text); m != nil && ok {
 		text = fmt.Sprintf("anteroom: %s %s; it was left alone", shown(e.Key), m[1])
-		if isString(e) {
+		if hint := kindHint[m[1]]; hint != "" {
+			text += " (" + hint + ")"
+		} else if isString(e) {
 			text += " (a lock of redsync, redislock or rueidislock? See docs/migrating.md)"
 		}
 		return text

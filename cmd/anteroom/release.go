@@ -33,7 +33,7 @@ Anteroom cannot be notified.
 
 It shows who holds the lock and asks for confirmation; --yes skips the question, and is
 required if standard input is not a terminal. If the holder has changed when the answer is
-given, it asks again.
+given, it asks again. Of an RWMutex or a Semaphore all holders lose it.
 
 The exit status is 0 if a lock was released, 1 if nobody held it or the answer was not
 yes, 64 for a wrong command line or a question that cannot be answered, 69 if Redis does
@@ -103,11 +103,18 @@ func (r *release) inspect(ctx context.Context) ([]holder, error) {
 	if err != nil {
 		return nil, answered(err)
 	}
-	holders := holdersOf(info)
+	held := statusOf(r.key, info, nil)
+	holders := held.Holders
 	for _, h := range holders {
 		host, pid := h.where()
 		what := "is held by"
-		switch {
+		switch units := held.units(h); {
+		case units == "read":
+			what = "is read by"
+		case units == "write":
+			what = "is written by"
+		case units != "-":
+			what = "is held, " + units + " of its " + number(held.Capacity) + " units, by"
 		case h.kept:
 			what = "is no longer held; MinHold keeps it taken after its release by"
 		case h.Client == nil:

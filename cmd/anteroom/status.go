@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
@@ -30,6 +31,10 @@ func statusCommand() *cobra.Command {
 lease is left, the newest fencing token, how many processes wait in line for it and which
 is the first, and how many connections listen for its release. It changes nothing. The
 answer may be out of date when it is read.
+
+An RWMutex and a Semaphore may have several holders, of which each has a row: a process
+that reads or writes, or how many units it has. USED is how many units are held of how
+many: those of the holder that counts with the fewest.
 
 The token is that of the last grant. A holder of exec or lock has that one; after hand-offs
 within a Go program its holder has a greater one.
@@ -61,6 +66,9 @@ wrong command line, 69 if Redis does not answer, 77 if Redis refuses or a key is
 type lockStatus struct {
 	keyJSON
 	State       string   `json:"state"`
+	Kind        *string  `json:"kind"`     // nil for a free key and a string
+	Used        *int64   `json:"used"`     // units that are held; nil unless the kind is kindSemaphore. So is Capacity
+	Capacity    *int64   `json:"capacity"` // the least that a holder counts with
 	Holders     []holder `json:"holders"`
 	TTL         *int64   `json:"ttl_ms"` // nil for a free key, and for one that never ends
 	Token       *int64   `json:"token"`  // of the last grant; nil if there is none
@@ -81,6 +89,13 @@ const (
 	stateKept    = "kept"    // by MinHold
 	stateString  = "string"  // with a time to live, as another library's lock
 	stateRefused = "refused" // Redis did not answer the request, or the key is not a lock
+)
+
+// The kinds of locks. What has another form than those of an RWMutex and a Semaphore counts as a Mutex.
+const (
+	kindMutex     = "mutex"
+	kindRWMutex   = "rwmutex"
+	kindSemaphore = "semaphore"
 )
 
 // runStatus inspects the keys in turn. Answers that came before Redis fell silent are still shown.
@@ -126,6 +141,14 @@ func statusOf(key string, info anteroom.Info, err error) lockStatus {
 			ms := info.TTL.Milliseconds()
 			s.TTL = &ms
 		}
+		kind := kindOf(info)
+		if s.Kind = &kind; kind == kindSemaphore {
+			used := int64(0)
+			for _, h := range s.Holders {
+				used += h.Count
+			}
+			s.Used, s.Capacity = &used, &info.Capacity
+		}
 	}
 	if info.Token > 0 {
 		s.Token = &info.Token
@@ -142,6 +165,17 @@ func statusOf(key string, info anteroom.Info, err error) lockStatus {
 		s.OpenMS = &ms
 	}
 	return s
+}
+
+// kindOf returns the kind of a lock that is held.
+func kindOf(info anteroom.Info) string {
+	switch info.Kind {
+	case "RWMutex":
+		return kindRWMutex
+	case "Semaphore":
+		return kindSemaphore
+	}
+	return kindMutex
 }
 
 // judge returns what determines the exit status: the error or, with --quiet, that no key is taken.
@@ -185,7 +219,7 @@ func (o statusOptions) print(cmd *cobra.Command, all []lockStatus) error {
 func table(out io.Writer, all []lockStatus) error {
 	var text strings.Builder
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "KEY\tSTATE\tHOST\tPID\tTTL\tTOKEN\tLINE\tFIRST\tSUBSCRIBERS\tHOLDER\tNOTE")
+	fmt.Fprintln(w, "KEY\tSTATE\tKIND\tUSED\tHOST\tPID\tTTL\tTOKEN\tLINE\tFIRST\tSUBSCRIBERS\tHOLDER\tUNITS\tNOTE")
 	for _, s := range all {
 		for _, h := range s.rows() {
 			host, pid := h.where()
@@ -199,7 +233,9 @@ func table(out io.Writer, all []lockStatus) error {
 			if s.First != nil {
 				first = shown(*s.First)
 			}
-			fmt.Fprintln(w, strings.Join([]string{s.name(), s.State, host, pid, s.left(), number(s.Token), number(s.Standing), first, number(s.Subscribers), name, note}, "\t"))
+			fmt.Fprintln(w, strings.Join([]string{
+				s.name(), s.State, s.kind(), s.used(), host, pid, s.left(), number(s.Token), number(s.Standing), first, number(s.Subscribers), name, s.units(h), note,
+			}, "\t"))
 		}
 	}
 	_ = w.Flush() // into memory
@@ -222,6 +258,34 @@ func (s lockStatus) name() string {
 	return shown(s.Key)
 }
 
+func (s lockStatus) kind() string {
+	if s.Kind == nil {
+		return "-"
+	}
+	return *s.Kind
+}
+
+// used formats how many units are held of how many.
+func (s lockStatus) used() string {
+	if s.Used == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%d/%d", *s.Used, *s.Capacity)
+}
+
+// units formats what a holder has of a lock that several may hold.
+func (s lockStatus) units(h holder) string {
+	switch kind := s.kind(); {
+	case kind == kindSemaphore:
+		return strconv.FormatInt(h.Count, 10)
+	case kind == kindRWMutex && h.Count == lettucecompat.AllUnits:
+		return "write"
+	case kind == kindRWMutex:
+		return "read"
+	}
+	return "-"
+}
+
 // left formats what is left of the lease.
 func (s lockStatus) left() string {
 	switch {
@@ -239,7 +303,7 @@ func (s lockStatus) notes() []string {
 	if s.guess {
 		notes = append(notes, "is a string with a time to live: a lock of redsync, redislock or rueidislock, or no lock")
 	}
-	if n := len(s.Holders); n > 1 {
+	if n := len(s.Holders); n > 1 && s.kind() == kindMutex {
 		notes = append(notes, fmt.Sprintf("has %d fields instead of one: a client that breaks the protocol has written to it", n))
 	}
 	if len(s.Holders) > 0 && s.TTL == nil {

@@ -15,10 +15,13 @@ import (
 
 // answer is a line of `anteroom status --json` as a program parses it.
 type answer struct {
-	Key     string
-	Base64  []byte `json:"key_base64"`
-	State   string
-	Holders []struct {
+	Key      string
+	Base64   []byte `json:"key_base64"`
+	State    string
+	Kind     *string
+	Used     *int64
+	Capacity *int64
+	Holders  []struct {
 		Holder, Client, Host string
 		Pid                  int
 		Count                int64
@@ -50,7 +53,7 @@ func answersTo(t *testing.T, s *testredis.Server, status int, keys ...string) (a
 			t.Fatalf("%q: %v", line, err)
 		}
 		must(t, json.Unmarshal([]byte(line), &all))
-		for _, name := range []string{"key", "state", "holders", "ttl_ms", "token", "subscribers", "standing", "first", "open_ms"} {
+		for _, name := range []string{"key", "state", "kind", "used", "capacity", "holders", "ttl_ms", "token", "subscribers", "standing", "first", "open_ms"} {
 			if _, there := all[name]; !there {
 				t.Errorf("%q has no %s", line, name)
 			}
@@ -126,16 +129,16 @@ func TestStatus_HeldAndWaitedFor(t *testing.T) {
 	}
 	code, out, errs := tool(t, s, "status", "order:42", "free")
 	rows := strings.Split(out, "\n")
-	if code != 0 || errs != "" || len(rows) != 4 || strings.Join(strings.Fields(rows[0]), " ") != "KEY STATE HOST PID TTL TOKEN LINE FIRST SUBSCRIBERS HOLDER NOTE" {
+	if code != 0 || errs != "" || len(rows) != 4 || strings.Join(strings.Fields(rows[0]), " ") != "KEY STATE KIND USED HOST PID TTL TOKEN LINE FIRST SUBSCRIBERS HOLDER UNITS NOTE" {
 		t.Fatalf("exit status %d, %q, %q", code, out, errs)
 	}
-	if f := strings.Fields(rows[1]); len(f) != 11 || f[10] != "-" || f[0] != "order:42" || f[1] != "held" || f[2] != a.Holders[0].Host ||
-		f[3] != fmt.Sprint(os.Getpid()) || f[5] != fmt.Sprint(*a.Token) || f[6] != "1" || f[7] != other.ClientID() || f[8] != "1" || f[9] != h.Holder() {
+	if f := strings.Fields(rows[1]); len(f) != 14 || f[13] != "-" || f[0] != "order:42" || f[1] != "held" || f[2] != "mutex" || f[3] != "-" || f[4] != a.Holders[0].Host ||
+		f[5] != fmt.Sprint(os.Getpid()) || f[7] != fmt.Sprint(*a.Token) || f[8] != "1" || f[9] != other.ClientID() || f[10] != "1" || f[11] != h.Holder() || f[12] != "-" {
 		t.Errorf("%q", rows[1])
-	} else if left, err := time.ParseDuration(f[4]); err != nil || left <= 0 || left > time.Minute {
-		t.Errorf("TTL %q: %v", f[4], err)
+	} else if left, err := time.ParseDuration(f[6]); err != nil || left <= 0 || left > time.Minute {
+		t.Errorf("TTL %q: %v", f[6], err)
 	}
-	if got := strings.Join(strings.Fields(rows[2]), " "); got != "free free - - - - 0 - 0 - -" {
+	if got := strings.Join(strings.Fields(rows[2]), " "); got != "free free - - - - - - 0 - 0 - - -" {
 		t.Errorf("%q", rows[2])
 	}
 	cancel()

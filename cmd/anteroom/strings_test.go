@@ -55,7 +55,7 @@ func TestStrings_AreTheLocksOfOtherLibraries(t *testing.T) {
 		}
 	}
 	code, out, errs := tool(t, s, "status", "by:redislock")
-	if f := strings.Fields(out); code != 0 || len(f) != 22 || f[12] != stateString || f[15] == "-" || f[15] == "never" || f[20] != "-" ||
+	if f := strings.Fields(out); code != 0 || len(f) != 28 || f[15] != stateString || f[20] == "-" || f[20] == "never" || f[25] != "-" ||
 		errs != "anteroom: by:redislock: is a string with a time to live: a lock of redsync, redislock or rueidislock, or no lock\n" {
 		t.Errorf("exit status %d, %q, %q", code, out, errs)
 	}

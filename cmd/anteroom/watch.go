@@ -37,7 +37,8 @@ Redis: * matches any text, ? one character, [ab] one of these, and a backslash q
 next character. Without a PATTERN every key matches.
 
 Only announced releases are seen. A lease that expires, a DEL by hand, a hand-off within
-a process and who gets the lock next are not announced, and what is released while the
+a process, who gets the lock next, and what is given back of an RWMutex or a Semaphore are
+not announced, and what is released while the
 connection is down is missed: standard error reports when it is lost and when it is back.
 Other messages on these channels are shown as such.
 

@@ -18,10 +18,18 @@ import (
 	"github.com/anteroom/anteroom/queue"
 )
 
-// Key is what the Lookout knows of a live key. Its Queue is its identity.
+// Queue is what the Lookout asks of the callers who wait for a key. *queue.Synchronizer has it, and says more.
+type Queue interface {
+	Front() (f queue.Front, waited bool)
+	Current() queue.Tenure
+	Find(goroutine uint64) (w queue.WaiterInfo, waiting bool)
+	AppendWaiting(goroutines []uint64) []uint64
+}
+
+// Key is what the Lookout knows of a live key. Its Queue, which can be compared, is its identity.
 type Key struct {
 	Name  string
-	Queue *queue.Synchronizer
+	Queue Queue
 	Limit time.Duration // how long a caller may wait for it; negative: for as long as it likes
 	// OwnerUnlocks: only the goroutine that has locked it can unlock it.
 	OwnerUnlocks bool
@@ -59,12 +67,12 @@ type Lookout struct {
 	planned sync.WaitGroup // the check that is planned or under way
 
 	// The fields below belong to the check under way. There is one at a time.
-	seen     map[*queue.Synchronizer]sighting // those that had waiters at the last check
-	checks   uint64                           // how many there were
-	read     time.Time                        // when the last one had read all keys
-	stuck    []Wait                           // on keys that may be part of a deadlock
-	overdue  []Wait                           // on keys that are to be reported
-	reported map[*queue.Synchronizer]uint64   // tenures that are part of a reported cycle
+	seen     map[Queue]sighting // those that had waiters at the last check
+	checks   uint64             // how many there were
+	read     time.Time          // when the last one had read all keys
+	stuck    []Wait             // on keys that may be part of a deadlock
+	overdue  []Wait             // on keys that are to be reported
+	reported map[Queue]uint64   // tenures that are part of a reported cycle
 }
 
 // sighting is what is kept of a key that has waiters.
@@ -91,7 +99,7 @@ const (
 func New(limit time.Duration, keys iter.Seq[Key], report func(Report)) *Lookout {
 	return &Lookout{
 		limit: limit, keys: keys, report: report, every: min(limit/checksPerWait, maxEvery),
-		seen: map[*queue.Synchronizer]sighting{}, reported: map[*queue.Synchronizer]uint64{},
+		seen: map[Queue]sighting{}, reported: map[Queue]uint64{},
 	}
 }
 
@@ -209,7 +217,7 @@ func (l *Lookout) forget() {
 		}
 	}
 	if len(l.seen) < before/4 {
-		smaller := make(map[*queue.Synchronizer]sighting, len(l.seen))
+		smaller := make(map[Queue]sighting, len(l.seen))
 		for q, s := range l.seen {
 			smaller[q] = s
 		}

@@ -62,6 +62,8 @@ func TestScenarios_EachWayToMeasure(t *testing.T) {
 		{"second-process", library.AnteroomFair, []string{opsPerS, redisCPU}},
 		{"handover-far", library.Anteroom, []string{handoverP50, roundTrips}},
 		{"alone-far", library.Redislock, []string{pair, roundTrip, bytesPerOp, allocsPerOp, clientCPU}},
+		{"read-95-of-100-4x4-hold-1ms", library.AnteroomRWMutex, []string{opsPerS, writeP99, commandsPerOp}},
+		{"permits-8-16x1-hold-1ms", library.RedissonPermits, []string{opsPerS, mostToLeastProcess}},
 		{"held-1000", library.AnteroomFull, []string{heapPerItem, redisPerItem, takenPerS, freedPerS}},
 	} {
 		t.Run(c.scenario, func(t *testing.T) {
@@ -124,7 +126,7 @@ func TestLoad_SeesWhatGoesWrong(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if !both[0][0].enter(1) || both[1][0].enter(2) || both[0][0].leave(1) {
+	if !both[0][0].enter(1) || both[1][0].enter(everything) {
 		t.Error("two processes are inside, and neither sees it")
 	}
 }

@@ -9,11 +9,13 @@ import (
 
 // The figures of results.json. A figure is measured or absent; none is zero because it was not measured.
 const (
-	opsPerS = "ops_per_s" // acquisitions
-	p50     = "p50_us"    // of the wait: from the call of Lock to its return
-	p99     = "p99_us"
-	longest = "max_us"
-	pair    = "us_per_op" // the average time of one acquisition and its release, for a single goroutine
+	opsPerS  = "ops_per_s" // acquisitions
+	p50      = "p50_us"    // of the wait: from the call of Lock to its return
+	p99      = "p99_us"
+	longest  = "max_us"
+	writeP50 = "write_p50_us" // of the waits of writers beside readers
+	writeP99 = "write_p99_us"
+	pair     = "us_per_op" // the average time of one acquisition and its release, for a single goroutine
 
 	mostToLeast        = "most_to_least_goroutine" // acquisitions of the most served divided by those of the least served
 	mostToLeastProcess = "most_to_least_process"
@@ -52,6 +54,8 @@ var columns = [][2]string{
 	{p50, "wait p50"},
 	{p99, "p99"},
 	{longest, "max"},
+	{writeP50, "write p50"},
+	{writeP99, "write p99"},
 	{mostToLeast, "most to least served"},
 	{mostToLeastProcess, "most to least process"},
 	{handoverP50, "hand-over p50"},

@@ -29,27 +29,33 @@ type load struct {
 	// by the same sequence for every library, and creates a new handle, as in a program whose keys come from
 	// requests.
 	Keys int
+	// Reads is how many of 100 acquisitions read; the others write. 0: the lock is none of readers and writers.
+	Reads uint64
+	// Together is how many may have the lock together that do not read; 0: one.
+	Together int64
 	// Hold is how long a lock is held, asleep, as when waiting for an answer.
 	Hold time.Duration
 	// Prefix is the prefix of the keys, so that rounds share none.
 	Prefix    string
 	Warm, For time.Duration
-	// First is added to the goroutines' numbers, which must differ between processes.
+	// First is added to the goroutines' numbers, from which their random choices begin.
 	First  uint32
 	guards []guard // one for each key; nil: new ones for this process alone
 }
 
-// guard proves that a protected section is protected: each goroutine that enters writes its number, and checks for
-// another's number when it enters and when it leaves. Of two concurrent goroutines the later one finds the earlier
-// one's number, or the earlier one finds the later one's when it leaves.
+// guard proves that a protected section is protected: it counts the shares of those inside, and the last one who comes
+// sees if there are too many.
 type guard struct {
-	inside atomic.Uint32
-	_      [60]byte // a cache line of its own
+	inside atomic.Int64
+	_      [56]byte // a cache line of its own
 }
 
-func (g *guard) enter(number uint32) (alone bool) { return g.inside.Swap(number) == 0 }
+// everything is the share of one who must be alone.
+const everything = 1 << 20
 
-func (g *guard) leave(number uint32) (alone bool) { return g.inside.CompareAndSwap(number, 0) }
+func (g *guard) enter(share int64) (ok bool) { return g.inside.Add(share) <= everything }
+
+func (g *guard) leave(share int64) { g.inside.Add(-share) }
 
 // mapGuard returns a guard shared by all processes that map the same file.
 func mapGuard(path string) ([]guard, error) {
@@ -102,8 +108,7 @@ func (l load) run(ctx context.Context, c library.Client, begin, end func()) tall
 	workers := make([]*worker, l.Goroutines)
 	var done sync.WaitGroup
 	for i := range workers {
-		number := l.First + uint32(i) + 1
-		w := &worker{team: t, number: number, random: rand.NewPCG(uint64(number), 1)}
+		w := &worker{team: t, random: rand.NewPCG(uint64(l.First)+uint64(i)+1, 1)}
 		if l.Keys == 1 {
 			w.handle = c.Handle(t.names[0])
 		}
@@ -169,10 +174,10 @@ const afterFailure = time.Millisecond
 type worker struct {
 	*team
 	handle library.Handle // of the only key; nil where there are several
-	number uint32
 	random *rand.PCG
 
 	wait       histogram
+	writes     histogram // of the waits those of writers, if there are readers
 	violations uint64
 	failures   uint64
 	failure    error // the first
@@ -184,8 +189,13 @@ type worker struct {
 func (w *worker) work(ctx context.Context) {
 	for w.phase.Load() != over {
 		h, g := w.next()
+		acquire, release, share := h.Lock, h.Unlock, everything/max(w.Together, 1)
+		reads := w.Reads > 0 && w.random.Uint64()%100 < w.Reads
+		if reads {
+			acquire, release, share = h.(library.Sharer).RLock, h.(library.Sharer).RUnlock, 1
+		}
 		before := time.Now()
-		err := h.Lock(ctx)
+		err := acquire(ctx)
 		waited := time.Since(before)
 		phase := w.phase.Load()
 		if err != nil {
@@ -196,28 +206,25 @@ func (w *worker) work(ctx context.Context) {
 			}
 			continue
 		}
-		w.check(g.enter(w.number))
+		if !g.enter(share) && phase != over { // locks of rueidislock end with the context with which they were acquired
+			w.violations++
+		}
 		if w.Hold > 0 && phase != over {
 			time.Sleep(w.Hold)
 		}
-		w.check(g.leave(w.number))
-		if err := h.Unlock(); err != nil {
+		g.leave(share)
+		if err := release(); err != nil {
 			w.failed(err)
 		}
 		switch phase {
 		case counting:
 			w.wait.record(waited)
+			if w.Reads > 0 && !reads {
+				w.writes.record(waited)
+			}
 		case over:
 			w.wait.Max = max(w.wait.Max, waited)
 		}
-	}
-}
-
-// check counts a violation. After the end there are none: a library whose locks end with the context with which they
-// were acquired, such as rueidislock, may admit another.
-func (w *worker) check(alone bool) {
-	if !alone && w.phase.Load() != over {
-		w.violations++
 	}
 }
 

@@ -110,7 +110,8 @@ func settings(results []result) (rows [][]string) {
 // noise.
 func better(results []result) (rows [][]string) {
 	rows = [][]string{{"scenario", "figure: Anteroom, the peer"}}
-	ours := []string{library.Anteroom, library.AnteroomFair, library.AnteroomDefaults, library.AnteroomFull}
+	ours := []string{library.Anteroom, library.AnteroomFair, library.AnteroomDefaults, library.AnteroomFull, library.AnteroomRWMutex, library.AnteroomSemaphore}
+	theirs := append([]string{library.RedissonScripts, library.RedissonPermits}, peers...)
 	for _, s := range scenarios() {
 		var found []string
 		for _, c := range columns {
@@ -125,7 +126,7 @@ func better(results []result) (rows [][]string) {
 				return value, whose
 			}
 			a, us := best(ours)
-			b, them := best(peers)
+			b, them := best(theirs)
 			if us == "" || them == "" || slices.Contains([]string{roundTrip, failures, stuck, violations}, c[0]) {
 				continue
 			}

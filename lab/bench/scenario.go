@@ -38,7 +38,7 @@ var (
 
 // scenarios returns all of them, in the order of runs and output.
 func scenarios() []scenario {
-	return slices.Concat(uncontended(), oneKey(), manyProcesses(), handovers(), many())
+	return slices.Concat(uncontended(), oneKey(), manyProcesses(), handovers(), readersAndWriters(), many())
 }
 
 // uncontended is the price of a pair beside those of the peers, and how well the commands of many goroutines that
@@ -135,6 +135,37 @@ func handovers() []scenario {
 		load: load{Goroutines: 1, Keys: 1, For: time.Second}, rounds: 6, measure: handOver,
 	}
 	return []scenario{s, s.away(2, time.Second)}
+}
+
+// readersAndWriters is one RWMutex that most only read, in one process and in several, and a Semaphore.
+func readersAndWriters() (all []scenario) {
+	const group = "Readers and writers, permits"
+	for _, reads := range []uint64{100, 95} {
+		all = append(all, scenario{
+			name: fmt.Sprintf("read-%d-of-100", reads), title: fmt.Sprintf("1 process × 64 goroutines, %d of 100 read", reads), group: group,
+			libraries: []string{library.AnteroomRWMutex, library.RWMutex}, kind: library.Short, measure: alone,
+			load: load{Goroutines: 64, Keys: 1, Reads: reads, Warm: 150 * ms, For: 500 * ms},
+		})
+	}
+	for _, s := range []scenario{
+		{processes: 4, load: load{Goroutines: 4, Reads: 95, Hold: ms}},
+		{processes: 4, load: load{Goroutines: 4, Reads: 95}},
+		{processes: 16, load: load{Goroutines: 1, Reads: 95}},
+		{processes: 4, load: load{Goroutines: 4, Reads: 98, Hold: 5 * ms}},
+		{processes: 16, load: load{Goroutines: 1, Together: library.Permits, Hold: ms}},
+	} {
+		s.libraries, s.title = []string{library.AnteroomRWMutex, library.RedissonScripts}, fmt.Sprintf("%d of 100 read", s.load.Reads)
+		s.name = fmt.Sprintf("read-%d-of-100-%dx%d-hold-%v", s.load.Reads, s.processes, s.load.Goroutines, s.load.Hold)
+		if s.load.Together > 0 {
+			s.libraries, s.title = []string{library.AnteroomSemaphore, library.RedissonPermits}, fmt.Sprintf("%d permits", s.load.Together)
+			s.name = fmt.Sprintf("permits-%d-%dx%d-hold-%v", s.load.Together, s.processes, s.load.Goroutines, s.load.Hold)
+		}
+		s.title = fmt.Sprintf("%d processes × %d goroutines, %s, held %v", s.processes, s.load.Goroutines, s.title, s.load.Hold)
+		s.group, s.kind, s.rounds, s.measure = group, library.Short, 2, together
+		s.load.Keys, s.load.Warm, s.load.For = 1, 400*ms, 3*time.Second
+		all = append(all, s)
+	}
+	return all
 }
 
 // many is many locks held and renewed by one process.

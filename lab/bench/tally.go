@@ -8,7 +8,7 @@ import (
 // tally is what the goroutines of one process saw in a window, or those of several after add. It can be sent as JSON.
 type tally struct {
 	Ops                       uint64 // acquisitions
-	Wait                      histogram
+	Wait, Writes              histogram
 	Least, Most               uint64 // acquisitions of the least and most served goroutine
 	Processes                 int
 	LeastProcess, MostProcess uint64
@@ -30,6 +30,7 @@ func (t *tally) take(w *worker) {
 	t.Ops += w.wait.Total
 	t.Least, t.Most = min(t.Least, w.wait.Total), max(t.Most, w.wait.Total)
 	t.Wait.add(&w.wait)
+	t.Writes.add(&w.writes)
 	t.Violations += w.violations
 	t.Failures += w.failures
 	if t.Failure == "" && w.failure != nil {
@@ -45,6 +46,7 @@ func (t *tally) add(o *tally) {
 	}
 	t.Ops += o.Ops
 	t.Wait.add(&o.Wait)
+	t.Writes.add(&o.Writes)
 	t.Least, t.Most = min(t.Least, o.Least), max(t.Most, o.Most)
 	t.Processes += o.Processes
 	t.LeastProcess, t.MostProcess = min(t.LeastProcess, o.LeastProcess), max(t.MostProcess, o.MostProcess)
@@ -74,6 +76,9 @@ func (t *tally) figures(goroutines int) figures {
 	}
 	if t.Ops == 0 {
 		return f
+	}
+	if t.Writes.Total > 0 {
+		f[writeP50], f[writeP99] = micros(t.Writes.quantile(0.5)), micros(t.Writes.quantile(0.99))
 	}
 	if goroutines == 1 && t.Processes == 1 {
 		f[pair] = 1e6 * t.Elapsed.Seconds() / n

@@ -39,7 +39,7 @@ func (l *lines) say(format string, args ...any) {
 func (c *chaos) all(ctx context.Context, tb *testredis.Program) {
 	c.out.say("seed=%d for=%v processes=%d goroutines=%d keys=%d", c.seed, c.lasts, c.processes+c.singles, c.processes*c.goroutines+c.singles, c.keys)
 	lab := history.NewLab(tb, history.Setup{
-		Locks: locks(c.keys), Processes: c.processes, Goroutines: c.goroutines, Singles: c.singles, SingleKeys: c.singleKeys,
+		Locks: locks(c.keys), Units: units(c.keys), Processes: c.processes, Goroutines: c.goroutines, Singles: c.singles, SingleKeys: c.singleKeys,
 		Seed: c.seed, Apart: c.apart, Admits: c.admits,
 	})
 	ctx, cancel := context.WithTimeout(ctx, c.lasts)

@@ -4,11 +4,12 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/anteroom/anteroom/lab/history"
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
 // locks returns the locks of a run. The settings vary by numbers without a common factor, so that every combination
-// occurs.
+// occurs. Of five a Mutex, an RWMutex, a Mutex, a Semaphore of three units, and a Mutex.
 func locks(n int) []anteroom.LockConfig {
 	list := make([]anteroom.LockConfig, 0, n)
 	for i := range n {
@@ -29,7 +30,19 @@ func locks(n int) []anteroom.LockConfig {
 			c.RenewalTime = -1
 		}
 		c.Reentrant = i%7 != 4
+		if units(n)[i] > 0 {
+			c.MinHold, c.RenewalTime, c.Reentrant, c.MaxHandoffs = 0, 0, false, 0
+			c.Fencing = units(n)[i] == history.AllUnits
+		}
 		list = append(list, c)
+	}
+	return list
+}
+
+// units are those of the locks.
+func units(n int) (list []int64) {
+	for i := range n {
+		list = append(list, []int64{0, history.AllUnits, 0, 3, 0}[i%5])
 	}
 	return list
 }

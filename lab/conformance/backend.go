@@ -37,7 +37,6 @@ var behaviours = []behaviour{
 	{name: "ADeadHoldersLeaseEnds", run: aDeadHoldersLeaseEnds},
 	{name: "RenewedOverSeveralLeases", run: renewedOverSeveralLeases},
 	{name: "AFixedLeaseEnds", run: aFixedLeaseEnds},
-	{name: "MinHold", run: minHold},
 	{name: "DeletionIsTold", run: deletionIsTold},
 	{name: "FlushIsTold", run: flushIsTold, alone: true},
 	{name: "ForcedReleaseIsToldAtOnce", run: forcedReleaseIsToldAtOnce},
@@ -45,6 +44,8 @@ var behaviours = []behaviour{
 	{name: "ReplicasConfirm", run: replicasConfirm},
 	{name: "OddKeys", run: oddKeys},
 	{name: "AHundredKeysOverAllSlots", run: aHundredKeysOverAllSlots},
+	{name: "AThousandReaders", run: aThousandReaders},
+	{name: "ADeadReader", run: aDeadReader},
 }
 
 // stages numbers the stages of this process, for unique names.

@@ -103,26 +103,3 @@ func aFixedLeaseEnds(s *stage) {
 	s.is(h.Release(s.Context()), anteroom.ErrLost)
 	s.release(g.hold)
 }
-
-// MinHold keeps the key taken, although the lock was released.
-func minHold(s *stage) {
-	a, _ := s.manager()
-	b, _ := s.manager()
-	cfg := anteroom.LockConfig{Key: s.key("k"), LeaseTime: lease, MinHold: 1500 * time.Millisecond}
-	mine, theirs := s.mutex(a, cfg), s.mutex(b, cfg)
-	begin := time.Now()
-	s.release(s.acquire(mine))
-	s.refused(theirs)
-	h := s.acquire(theirs)
-	if took := time.Since(begin); took < cfg.MinHold {
-		s.Fatalf("taken for %v, want %v", took, cfg.MinHold)
-	}
-	s.atMost("the end of MinHold", time.Since(begin), cfg.MinHold+10*time.Millisecond, 3*time.Second)
-	// The second hold has its own MinHold, whose mark nobody removes: wait until it expires.
-	s.release(h)
-	s.until("the mark has ended", func() bool {
-		info, err := b.Inspect(s.Context(), cfg.Key)
-		s.ok(err)
-		return !info.Locked
-	})
-}

@@ -24,7 +24,8 @@ type turn struct {
 	*client
 	key   int
 	cfg   *anteroom.LockConfig
-	mu    *anteroom.Mutex
+	mu    way
+	units int64 // that it acquires; 0: a Mutex
 	id    uint64
 	lock  bool // by Lock or TryLock
 	token int64
@@ -40,7 +41,8 @@ func (c *client) round() {
 	if c.plan.Load != LoadMixed {
 		t.key = c.plan.Keys[int(c.n)%len(c.plan.Keys)]
 	}
-	t.cfg, t.mu, t.id = &c.plan.Locks[t.key], c.locks[t.key], c.next.Add(1)
+	t.cfg, t.id, t.units = &c.plan.Locks[t.key], c.next.Add(1), c.some(c.plan.units(t.key))
+	t.mu = c.locks[t.key](t.units)
 	if c.plan.Load == LoadKeep {
 		t.kept()
 		return
@@ -74,7 +76,7 @@ func (c *client) pause(ctx context.Context, d time.Duration) {
 
 // event records something about this turn.
 func (t *turn) event(kind Kind, at int64, change ...func(*Event)) {
-	e := Event{Kind: kind, Locked: t.lock, Key: uint16(t.key), Client: t.n, Hold: t.id, At: at, Token: t.token}
+	e := Event{Kind: kind, Locked: t.lock, Key: uint16(t.key), Client: t.n, Hold: t.id, At: at, Token: t.token, Units: uint32(t.units)}
 	if t.deadline != nil {
 		e.Deadline = At(t.deadline())
 	}
@@ -170,7 +172,7 @@ func (t *turn) protected(ctx context.Context, d time.Duration) {
 	for ; d > 0 && t.check() && t.ctx.Err() == nil; d -= step {
 		t.pause(ctx, min(d, step))
 	}
-	if read.Accepted {
+	if read.Accepted && !t.reads() {
 		// Even if the lock is lost by now: the register has to refuse that.
 		t.reg.write(WriteArgs{Key: t.key, Proc: t.plan.Proc, Hold: t.id, Token: t.token, Base: read.Version})
 	}

@@ -44,8 +44,12 @@
 //
 // A lock has at most one hold exactly if no two claims share a moment: if two do, each would have to take the lock
 // between the call of its acquire and its return, and to free it after the end of its claim; if none do, each takes it
-// just before its return. So the judge looks at each pair of claims. TestOverlaps_AgreeWithPorcupine compares that with
-// a checker of linearizability on random histories, which include acquires without an answer.
+// just before its return. So the judge looks at each pair of claims; where a lock has more units than one, at the sum of
+// those that last when a claim begins. TestOverlaps_AgreeWithPorcupine compares that with a checker of linearizability on
+// random histories, which include acquires without an answer.
+//
+// A reader by RLock has neither a Hold nor a notification. It claims from its return on if its process has units that
+// count just after that, and as long as later queries say so. A writer that downgrades keeps one unit from then on.
 //
 // # The register
 //

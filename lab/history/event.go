@@ -28,13 +28,15 @@ const (
 	ReleasedLost
 	// ReleasedUnknown: it has returned that the release is not confirmed.
 	ReleasedUnknown
+	// Downgraded: a writer is about to become a reader.
+	Downgraded
 	// Gap: the process did not run from Since to At.
 	Gap
 )
 
 // String names the kind.
 func (k Kind) String() string {
-	names := [...]string{"none", "invoke", "acquired", "not_acquired", "unknown", "checked", "told", "release", "released", "released_lost", "released_unknown", "gap"}
+	names := [...]string{"none", "invoke", "acquired", "not_acquired", "unknown", "checked", "told", "release", "released", "released_lost", "released_unknown", "downgraded", "gap"}
 	if int(k) < len(names) {
 		return names[k]
 	}
@@ -46,6 +48,7 @@ type Event struct {
 	Kind   Kind
 	Locked bool   // acquired by Lock or TryLock
 	Key    uint16 // index of the lock in the plan
+	Units  uint32 // of an RWMutex or a Semaphore; 0: of a Mutex
 	Proc   uint32 // one life of one process
 	Client uint32 // the goroutine
 	Hold   uint64 // the attempt and the resulting hold; unique within Proc
@@ -77,6 +80,7 @@ func (e *Event) put(b []byte) {
 	binary.LittleEndian.PutUint64(b[40:], uint64(e.Deadline))
 	binary.LittleEndian.PutUint64(b[48:], uint64(e.Since))
 	binary.LittleEndian.PutUint32(b[56:], e.Proc)
+	binary.LittleEndian.PutUint32(b[60:], e.Units)
 }
 
 // get reads what put has written.
@@ -91,4 +95,5 @@ func (e *Event) get(b []byte) {
 	e.Deadline = int64(binary.LittleEndian.Uint64(b[40:]))
 	e.Since = int64(binary.LittleEndian.Uint64(b[48:]))
 	e.Proc = binary.LittleEndian.Uint32(b[56:])
+	e.Units = binary.LittleEndian.Uint32(b[60:])
 }

@@ -15,6 +15,7 @@ type Lock struct {
 	Period  time.Duration // W
 	Command time.Duration // C
 	Fenced  bool
+	Units   int64 // what its holders may have together; 0: a Mutex
 }
 
 // Removal is a fault that removes a lock from Redis: DEL, FLUSHALL, a restart without the data, ForceRelease, a
@@ -60,6 +61,7 @@ type Hold struct {
 	Client uint32
 	ID     uint64
 	Locked bool
+	Units  int64
 	Grant  uint64
 	Token  int64
 
@@ -73,7 +75,8 @@ type Hold struct {
 	Since    int64 // since when it is lost, according to the library
 	Release  int64
 	Released int64
-	How      Kind // Released, ReleasedLost, ReleasedUnknown; 0: it has not returned
+	How      Kind  // Released, ReleasedLost, ReleasedUnknown; 0: it has not returned
+	Reads    int64 // since when a writer reads; 0: never
 	// releases counts the confirmed ones: a second one, or one of a hold that was never acquired, has released
 	// somebody else's.
 	releases int
@@ -118,7 +121,7 @@ func (h *History) Holds() []*Hold {
 		k := holdKey{e.Proc, e.Hold}
 		held := holds[k]
 		if held == nil {
-			held = &Hold{Key: int(e.Key), Proc: e.Proc, Client: e.Client, ID: e.Hold, Locked: e.Locked, Invoke: e.At, Outcome: Unknown}
+			held = &Hold{Key: int(e.Key), Proc: e.Proc, Client: e.Client, ID: e.Hold, Locked: e.Locked, Units: max(int64(e.Units), 1), Invoke: e.At, Outcome: Unknown}
 			holds[k] = held
 			list = append(list, held)
 		}
@@ -148,6 +151,8 @@ func (h *Hold) take(e Event) {
 		if h.Told == 0 {
 			h.Told, h.Since = e.At, e.Since
 		}
+	case Downgraded:
+		h.Reads = e.At
 	case Release:
 		h.Release = e.At
 	case Released, ReleasedLost, ReleasedUnknown:

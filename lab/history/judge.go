@@ -60,6 +60,7 @@ func (v *Verdict) LateLosses() (n int) {
 // span is a hold with its claim, and what removals have left of it.
 type span struct {
 	*Hold
+	units    int64
 	from, to int64 // the claim
 	// exclusive is until when it excludes others: to, or the first removal that hit it. Before from: it excludes
 	// nobody.
@@ -105,7 +106,7 @@ func (j *judge) key(holds []*Hold) {
 	}
 	slices.SortFunc(removals, func(a, b Removal) int { return cmp.Compare(a.From, b.From) })
 	since := grants(holds)
-	var spans []*span
+	var spans, all []*span
 	for _, h := range holds {
 		if h.releases > 1 || h.releases > 0 && h.Outcome != Acquired {
 			j.found(ReleaseByAnother, key, h.Release, "%v was released, and did not hold", h)
@@ -118,16 +119,21 @@ func (j *judge) key(holds []*Hold) {
 		if h.lost() {
 			j.v.Lost++
 		}
-		s := &span{Hold: h, from: from, to: to, exclusive: to}
+		s := &span{Hold: h, units: h.Units, from: from, to: to, exclusive: to}
 		if h.lost() && h.Since <= from && h.Since > 0 && h.Checked == from {
 			s.to, s.exclusive = from-1, from-1 // over when its acquire returned
 		}
 		j.hit(s, removals, since(h))
 		j.deadline(s, removals, since(h))
 		spans = append(spans, s)
+		if h.Reads > 0 { // the rest of its units, until then
+			s.units = 1
+			all = append(all, &span{Hold: h, units: h.Units - 1, from: from, to: min(s.to, h.Reads), exclusive: min(s.exclusive, h.Reads)})
+		}
 	}
-	sortSpans(spans)
-	j.overlaps(key, spans)
+	all = append(all, spans...)
+	sortSpans(all)
+	j.overlaps(key, all)
 	if j.h.Locks[key].Fenced {
 		j.tokens(spans, removals, since)
 	}
@@ -202,33 +208,43 @@ func (j *judge) deadline(s *span, removals []Removal, since int64) {
 }
 
 // tokens: of two consecutive holds the later has the larger token, unless its grant had been removed and its holder
-// was not notified yet; and no two have the same.
+// was not notified yet; and no two have the same. Readers may have that of the writer before them, and of each other.
 func (j *judge) tokens(spans []*span, removals []Removal, since func(*Hold) int64) {
 	byEnd := slices.Clone(spans)
 	slices.SortStableFunc(byEnd, func(a, b *span) int { return cmp.Compare(a.Return, b.Return) })
 	byStart := slices.Clone(spans)
 	slices.SortStableFunc(byStart, func(a, b *span) int { return cmp.Compare(a.Invoke, b.Invoke) })
 	owner := map[int64]*span{}
-	var largest *span
+	var largest, write *span // of all, of those that write
 	next := 0
 	for _, s := range byStart {
 		for ; next < len(byEnd) && byEnd[next].Return < s.Invoke; next++ {
 			if largest == nil || byEnd[next].Token > largest.Token {
 				largest = byEnd[next]
 			}
+			if !j.reads(byEnd[next]) && (write == nil || byEnd[next].Token > write.Token) {
+				write = byEnd[next]
+			}
 		}
 		if s.Token == 0 {
 			continue // lost before it could be queried
 		}
-		if other := owner[s.Token]; other != nil {
-			j.found(TokenOrder, s.Key, s.Return, "%v has token %d, and so has %v", s.Hold, s.Token, other.Hold)
+		before := write
+		if !j.reads(s) {
+			before = largest
+			if other := owner[s.Token]; other != nil {
+				j.found(TokenOrder, s.Key, s.Return, "%v has token %d, and so has %v", s.Hold, s.Token, other.Hold)
+			}
+			owner[s.Token] = s
 		}
-		owner[s.Token] = s
-		if largest != nil && largest.Token > s.Token && !j.removed(s, removals, since(s.Hold)) {
-			j.found(TokenOrder, s.Key, s.Return, "%v has token %d, %v had %d before", s.Hold, s.Token, largest.Hold, largest.Token)
+		if before != nil && (before.Token > s.Token || before.Token == s.Token && !j.reads(s)) && !j.removed(s, removals, since(s.Hold)) {
+			j.found(TokenOrder, s.Key, s.Return, "%v has token %d, %v had %d before", s.Hold, s.Token, before.Hold, before.Token)
 		}
 	}
 }
+
+// reads reports whether s is of a reader.
+func (j *judge) reads(s *span) bool { return s.Units < max(j.h.Locks[s.Key].Units, 1) }
 
 // removed reports whether a removal may have removed the grant of s before s began.
 func (j *judge) removed(s *span, removals []Removal, since int64) bool {

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -24,8 +25,10 @@ const (
 // Setup configures a laboratory.
 type Setup struct {
 	Locks      []anteroom.LockConfig
+	Units      []int64 // see Plan
 	Processes  int
-	Goroutines int // of each process
+	Goroutines int  // of each process
+	Load       Load // "": LoadMixed
 	// Singles are further processes, of one goroutine each, and SingleKeys is how many of the Locks they use, the
 	// first ones: so that a line of many processes forms, as with many small services.
 	Singles, SingleKeys int
@@ -67,7 +70,7 @@ func NewLab(tb testredis.TB, s Setup) *Lab {
 	l.Server = testredis.Start(tb, append(user, "--dir", l.data, "--appendonly", "yes", "--appendfsync", "always",
 		"--auto-aof-rewrite-percentage", "0")...)
 	l.Admin = l.Server.Client(tb, func(o *redis.Options) { o.MaxRetries = 3; o.ReadTimeout = 5 * time.Second })
-	l.Register = NewRegister(NewLocks(s.Locks))
+	l.Register = NewRegister(NewLocks(s.Locks, s.Units...))
 	if s.Admits != nil {
 		l.Register.Admits = s.Admits
 	}
@@ -109,7 +112,7 @@ func (l *Lab) StartWorker(i int) {
 	p, err := Start(Plan{
 		Proc: proc, Seed: l.Setup.Seed + uint64(proc), Addrs: []string{l.Server.Addr()}, User: workerUser, Password: workerPassword,
 		Log: LogPath(l.dir, proc), Register: filepath.Join(l.dir, "register"),
-		Locks: locks, Goroutines: goroutines, Load: LoadMixed, Apart: l.Setup.Apart,
+		Locks: locks, Units: l.Setup.Units, Goroutines: goroutines, Load: cmp.Or(l.Setup.Load, LoadMixed), Apart: l.Setup.Apart,
 	})
 	if err != nil {
 		l.tb.Fatal(err)
@@ -189,7 +192,7 @@ func (l *Lab) Finish(bound time.Duration) *Outcome {
 func (l *Lab) History() (*History, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	h := &History{Locks: NewLocks(l.Setup.Locks), Removals: l.removals, Aways: l.aways, Accesses: l.Register.Accesses()}
+	h := &History{Locks: NewLocks(l.Setup.Locks, l.Setup.Units...), Removals: l.removals, Aways: l.aways, Accesses: l.Register.Accesses()}
 	var errs []error
 	for proc := uint32(1); proc <= l.lives; proc++ {
 		events, err := ReadLog(LogPath(l.dir, proc))

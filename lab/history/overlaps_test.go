@@ -16,52 +16,65 @@ type step struct {
 	hold  *Hold
 }
 
-// leaseMutex is the specification: a lock that at most one hold has, and that only this hold frees. The state is the
-// hold, nil if the lock is free.
-var leaseMutex = porcupine.Model{
-	Init: func() any { return (*Hold)(nil) },
-	Step: func(state, input, _ any) (bool, any) {
-		has, s := state.(*Hold), input.(step)
-		if s.takes {
-			return has == nil, s.hold
-		}
-		return has == s.hold, (*Hold)(nil)
-	},
+// leased is the specification of a lock with so many units, a Mutex with one: those who have some have no more in all, and
+// nobody else gives them back. The state is who has some, up to 64.
+func leased(all int64, of map[uint64]*Hold) porcupine.Model {
+	return porcupine.Model{
+		Init: func() any { return uint64(0) },
+		Step: func(state, input, _ any) (bool, any) {
+			has, s := state.(uint64), input.(step)
+			if !s.takes {
+				return has&(1<<s.hold.ID) > 0, has &^ (1 << s.hold.ID)
+			}
+			sum := s.hold.Units
+			for id, h := range of {
+				if has&(1<<id) > 0 {
+					sum += h.Units
+				}
+			}
+			return sum <= all, has | 1<<s.hold.ID
+		},
+	}
 }
 
 // maybe is an operation of the full model: an acquire whose outcome is unknown takes the lock or does not, and frees
 // it at some time if it did.
 type maybe struct{ step }
 
-// full is leaseMutex with acquires whose outcome is unknown.
-var full = porcupine.NondeterministicModel{
-	Init: func() []any { return []any{(*Hold)(nil)} },
-	Step: func(state, input, output any) []any {
-		m, ok := input.(maybe)
-		if !ok {
-			if legal, next := leaseMutex.Step(state, input, output); legal {
-				return []any{next}
+// full is l with acquires whose outcome is unknown.
+func full(l porcupine.Model) porcupine.Model {
+	m := porcupine.NondeterministicModel{
+		Init: func() []any { return []any{l.Init()} },
+		Step: func(state, input, output any) []any {
+			m, ok := input.(maybe)
+			if !ok {
+				if legal, next := l.Step(state, input, output); legal {
+					return []any{next}
+				}
+				return nil
 			}
-			return nil
-		}
-		next := []any{state}
-		if legal, other := leaseMutex.Step(state, m.step, output); legal {
-			next = append(next, other)
-		}
-		return next
-	},
+			next := []any{state}
+			if legal, other := l.Step(state, m.step, output); legal {
+				next = append(next, other)
+			}
+			return next
+		},
+	}
+	return m.ToModel()
 }
 
-// The pairs of claims say of any history what porcupine says, which also has the acquires whose outcome is unknown and
+// The claims say of any history what porcupine says, which also has the acquires whose outcome is unknown and
 // whose return is open.
 func TestOverlaps_AgreeWithPorcupine(t *testing.T) {
 	legal, illegal := 0, 0
-	seeds.Each(t, 200, func(t *testing.T, rng *rand.Rand) {
+	seeds.Each(t, 600, func(t *testing.T, rng *rand.Rand) {
+		units, of := 1+rng.Int64N(4), map[uint64]*Hold{}
 		var spans []*span
 		var unknown []*Hold
 		for i := range 1 + rng.IntN(7) {
 			invoke := rng.Int64N(61)
-			h := &Hold{Proc: uint32(i + 1), ID: uint64(i + 1), Invoke: invoke, Outcome: Acquired}
+			h := &Hold{Proc: uint32(i + 1), ID: uint64(i), Invoke: invoke, Outcome: Acquired, Units: 1 + rng.Int64N(units)}
+			of[h.ID] = h
 			if rng.IntN(5) == 0 {
 				h.Outcome = Unknown
 				unknown = append(unknown, h)
@@ -71,16 +84,16 @@ func TestOverlaps_AgreeWithPorcupine(t *testing.T) {
 			h.Release = h.Return + rng.Int64N(13)
 			h.Released, h.How, h.releases = h.Release+rng.Int64N(6), Released, 1
 			from, to, _ := h.claim()
-			spans = append(spans, &span{Hold: h, from: from, to: to, exclusive: to})
+			spans = append(spans, &span{Hold: h, units: h.Units, from: from, to: to, exclusive: to})
 		}
 		sortSpans(spans)
-		j := &judge{h: &History{Locks: plantedLocks()}}
-		pairs := j.overlaps(0, spans) == 0
-		all := porcupine.CheckOperations(full.ToModel(), everything(spans, unknown))
-		if pairs != all {
-			t.Fatalf("pairs %v, porcupine %v", pairs, all)
+		j := &judge{h: &History{Locks: []Lock{{Units: units}}}}
+		alone := j.overlaps(0, spans) == 0
+		all := porcupine.CheckOperations(full(leased(units, of)), everything(spans, unknown))
+		if alone != all {
+			t.Fatalf("of %d units: claims %v, porcupine %v", units, alone, all)
 		}
-		if pairs {
+		if alone {
 			legal++
 		} else {
 			illegal++

@@ -19,7 +19,8 @@ type Plan struct {
 	Log        string // where the worker records
 	Register   string // the socket of the register
 	Locks      []anteroom.LockConfig
-	Keys       []int // which of the Locks it uses; nil: all
+	Units      []int64 // by lock: AllUnits makes it an RWMutex, less a Semaphore of so many; 0, or none: a Mutex
+	Keys       []int   // which of the Locks it uses; nil: all
 	Goroutines int
 	Load       Load
 	// Apart plants a fault for tests: this worker's locks have keys of their own, so they exclude nobody. Its history
@@ -73,14 +74,17 @@ type Report struct {
 	Through  time.Duration
 }
 
-// NewLocks returns what a judge must know about locks.
-func NewLocks(configs []anteroom.LockConfig) []Lock {
+// NewLocks returns what a judge must know about locks, with the units of the first ones: see Plan.
+func NewLocks(configs []anteroom.LockConfig, units ...int64) []Lock {
 	locks := make([]Lock, 0, len(configs))
 	for _, c := range configs {
 		locks = append(locks, Lock{
 			Key: c.Key, Lease: c.LeaseTime, Margin: margin(c), Period: c.WatchdogPeriod, Command: min(c.LeaseTime/6, time.Second),
 			Fenced: c.Fencing,
 		})
+	}
+	for i, n := range units {
+		locks[i].Units = n
 	}
 	return locks
 }

@@ -38,6 +38,12 @@ func (t *turn) acquired() {
 		t.again(h)
 	}
 	t.protected(t.ctx, t.workTime())
+	if t.units == AllUnits && t.oneIn(3) {
+		t.event(Downgraded, Now())
+		_ = h.Downgrade() // an error is a loss
+		t.units = 1
+		t.protected(t.ctx, t.workTime())
+	}
 	t.event(Release, Now())
 	stop()
 	bound, release := context.Background(), func() {}
@@ -133,8 +139,14 @@ func (t *turn) locked() {
 			return
 		}
 	}
-	t.event(Acquired, Now())
+	got := Now()
 	t.held = t.mu.Held
+	if t.units > 0 && !t.held() { // its process was stopped on the way: nobody claims anything
+		t.event(NotAcquired, got)
+		t.mu.Unlock()
+		return
+	}
+	t.event(Acquired, got)
 	if t.cfg.Reentrant && t.oneIn(6) {
 		t.mu.Lock()
 		defer t.mu.Unlock() // the outer one; the order of the two does not matter

@@ -44,8 +44,8 @@ type worker struct {
 	lines  *faultnet.Network
 	rdb    redis.UniversalClient
 	m      *anteroom.Manager
-	locks  []*anteroom.Mutex
-	ctx    context.Context // ends with the order to stop
+	locks  []func(units int64) way // by index in the plan
+	ctx    context.Context         // ends with the order to stop
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 	inside atomic.Int64 // goroutines that have not returned
@@ -110,7 +110,7 @@ func newWorker(plan Plan) (*worker, error) {
 	// The Manager's own defaults are those of the first lock: the period of its watchdog, and the time limit of
 	// commands that belong to no lock.
 	defaults := plan.Locks[0]
-	defaults.Key = ""
+	defaults.Key, defaults.Reentrant, defaults.Fencing = "", false, false
 	w.m, err = anteroom.NewManager(w.rdb, anteroom.Config{
 		ClientID: clientName(plan.Proc), Logger: slog.New(slog.DiscardHandler), Defaults: defaults,
 	})
@@ -126,11 +126,11 @@ func newWorker(plan Plan) (*worker, error) {
 		if plan.Apart {
 			cfg.Key += fmt.Sprint(":", plan.Proc)
 		}
-		mu, err := w.m.NewMutex(cfg)
+		enter, err := w.lock(cfg, plan.units(len(w.locks)))
 		if err != nil {
 			return nil, err
 		}
-		w.locks = append(w.locks, mu)
+		w.locks = append(w.locks, enter)
 	}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	return w, nil

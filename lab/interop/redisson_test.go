@@ -1,7 +1,10 @@
 package interop
 
 import (
+	"math/rand/v2"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -184,4 +187,91 @@ func TestRedisson_Sentinel(t *testing.T) {
 			within(t, 2*time.Second, time.Since(before), "after a failover: Java unlocks, Go has it")
 		})
 	})
+}
+
+// Readers and writers, and permits, beside Redisson's own: four of its programs, then four Managers of this one, each with
+// four threads.
+func TestRedisson_SharedLocksSideBySide(t *testing.T) {
+	const programs, threads, hold, span = 4, 4, time.Millisecond, 3 * time.Second
+	type outcome struct {
+		acquisitions int
+		waits        []time.Duration // for writes, or for permits
+	}
+	show := func(who string, o outcome) (rate float64, p99 time.Duration) {
+		slices.Sort(o.waits)
+		rate, p99 = float64(o.acquisitions)/span.Seconds(), o.waits[len(o.waits)*99/100]
+		t.Logf("%s: %.0f acquisitions/s, waits p50 %v, p99 %v", who, rate, o.waits[len(o.waits)/2], p99)
+		return rate, p99
+	}
+	for _, c := range []struct {
+		name  string
+		reads int
+	}{{"95 of 100 read", 95}, {"8 permits", 0}} {
+		t.Run(c.name, func(t *testing.T) {
+			each(t, redissons[:1], func(t *testing.T, p peer) {
+				s, _ := single(t, p)
+				var theirs, ours outcome
+				var javas []*java
+				var begun []<-chan answer
+				for range programs {
+					javas = append(javas, s.java())
+				}
+				for _, j := range javas {
+					for i := range threads {
+						begun = append(begun, j.begin(strconv.Itoa(i), "share", "theirs", c.reads, hold.Microseconds(), span.Milliseconds()))
+					}
+				}
+				for i, a := range begun {
+					words := strings.Fields(javas[i/threads].wait(a, span+answerTime).text)
+					for _, w := range words[1:] {
+						us, err := strconv.Atoi(w)
+						must(t, err)
+						theirs.waits = append(theirs.waits, time.Duration(us)*time.Microsecond)
+					}
+					n, err := strconv.Atoi(words[0])
+					must(t, err)
+					theirs.acquisitions += n
+				}
+				var mu sync.Mutex
+				var all sync.WaitGroup
+				for range programs {
+					m := (stage{t, lettuce, s.url}).manager() // in Redisson's dialect there are no shared locks
+					rw, permits := m.RWMutex("ours"), m.Semaphore("ours:permits", 8).Weighted()
+					for range threads {
+						all.Go(func() {
+							for end := time.Now().Add(span); time.Now().Before(end); {
+								write := rand.N(100) >= c.reads
+								start, release := time.Now(), func() { permits.Release(1) }
+								switch {
+								case c.reads == 0:
+									_ = permits.Acquire(bg, 1) // without an end to wait for
+								case write:
+									rw.Lock()
+									release = rw.Unlock
+								default:
+									rw.RLock()
+									release = rw.RUnlock
+								}
+								waited := time.Since(start)
+								time.Sleep(hold)
+								release()
+								mu.Lock()
+								ours.acquisitions++
+								if write {
+									ours.waits = append(ours.waits, waited)
+								}
+								mu.Unlock()
+							}
+						})
+					}
+				}
+				all.Wait()
+				rate, p99 := show("Anteroom", ours)
+				theirRate, theirP99 := show("Redisson", theirs)
+				if rate < theirRate || p99 > theirP99 {
+					t.Error("Redisson is better")
+				}
+			})
+		})
+	}
 }

@@ -114,6 +114,7 @@ func (s *site) isReplica(n *testredis.Server) bool {
 // holder returns who has a key, as that server has it; "" if nobody does.
 func (s *site) holder(n *testredis.Server, key string) string {
 	fields, err := s.admin[n].HKeys(context.Background(), key).Result()
+	fields = slices.DeleteFunc(fields, func(f string) bool { return f == ":" }) // of units, not a client
 	if err != nil || len(fields) == 0 {
 		return ""
 	}

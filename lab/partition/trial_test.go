@@ -33,6 +33,8 @@ var (
 	here  = []int{0, 1, 2, 3}
 	there = []int{4, 5, 6, 7}
 	mixed = []int{8, 9, 10, 11}
+	// units makes one of each a Semaphore that one holder fills, and another mixed one an RWMutex.
+	units = []int64{3: 1, 7: 1, 10: history.AllUnits, 11: 1}
 )
 
 // trial is one partition of a site, with clients on hosts of their own.
@@ -58,7 +60,7 @@ func (s *site) trial(t *testing.T, lease time.Duration) *trial {
 			Key: fmt.Sprint(tag, t.Name(), i), LeaseTime: lease, WatchdogPeriod: look, Fencing: i%2 == 0,
 		})
 	}
-	x.reg = history.NewRegister(history.NewLocks(x.locks))
+	x.reg = history.NewRegister(history.NewLocks(x.locks, units...))
 	stop, err := history.ServeRegister(x.reg, filepath.Join(x.dir, "register"))
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +76,7 @@ func (x *trial) client(off bool, host testredis.Host, load history.Load, gorouti
 	p, err := history.Start(history.Plan{
 		Proc: proc, Seed: uint64(proc), Namespace: host.Namespace, Addrs: x.addrs, Master: x.name, Dials: 1,
 		Log: history.LogPath(x.dir, proc), Register: filepath.Join(x.dir, "register"),
-		Locks: x.locks, Keys: keys, Goroutines: goroutines, Load: load,
+		Locks: x.locks, Units: units, Keys: keys, Goroutines: goroutines, Load: load,
 	})
 	if err != nil {
 		x.t.Fatal(err)
@@ -216,7 +218,7 @@ func (x *trial) nothingLeft() {
 // history returns what clients of these sides have recorded.
 func (x *trial) history(removals []history.Removal, sides ...bool) *history.History {
 	x.t.Helper()
-	h := &history.History{Locks: history.NewLocks(x.locks), Removals: removals}
+	h := &history.History{Locks: history.NewLocks(x.locks, units...), Removals: removals}
 	for p, off := range x.side {
 		if !slices.Contains(sides, off) {
 			continue

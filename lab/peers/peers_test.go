@@ -35,7 +35,6 @@ type peer struct {
 const (
 	shorter    = "its lease is 5 ms, and Anteroom's shortest is 100 ms"
 	noProclaim = "a leader's note stays as it is for its term"
-	noReaders  = "Anteroom has no lock for readers"
 )
 
 var peers = []peer{
@@ -69,8 +68,6 @@ var peers = []peer{
 			"TestElectionOnSessionRestart":                noProclaim,
 			"TestElectionObserveFreshResponsesOnProclaim": noProclaim,
 			"TestElectionWithAuthEnabled":                 "its second candidate's session may end with the first's",
-			"TestRWMutexSingleNode":                       noReaders,
-			"TestRWMutexMultiNode":                        noReaders,
 		},
 	},
 	{

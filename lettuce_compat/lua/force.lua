@@ -6,6 +6,8 @@
 -- has changed where it answers {'place'}, the place is not there under that number, or {'gone'}, the field is not there.
 local key, line, fence, from, client = KEYS[1], KEYS[2], KEYS[3], ARGV[4], ARGV[5]
 local kind, all = lock_of(key, ARGV[2] == 's')
+local units = not kind and not from and string.find(ask('hget', key, ':') or '', '^%a+ %d+ %d+ %d+ %d+$') -- see units.lua
+if units then kind, all = 'hash', redis.call('hgetall', key) end
 if not kind then return redis.error_reply(all) end
 local l = line_of(line, client or '', ARGV[3] == 'm')
 local text, token, lease = prove(key), '', nil
@@ -23,7 +25,7 @@ elseif kind ~= 'none' then
 end
 local fields = {kind == 'string' and '' or nil}
 for i = 1, #all, 2 do
-  local c, n = string.match(all[i], OURS)
+  local c, n = string.match(units and all[i] .. ':' .. string.sub(all[i + 1], 1, 16) or all[i], OURS)
   if from then redis.pcall('hdel', key, all[i]) end
   if c then l.notify(c, 'forced', nil, n) end
   fields[#fields + 1] = all[i]

@@ -122,6 +122,9 @@ func lock(f found, now time.Time, hide bool, waiters *int) Lock {
 	if f.Standing {
 		l.Ahead = &f.Ahead
 	}
+	if f.Capacity > 0 {
+		l.Units = &Units{Has: f.Units, Used: f.Used, Capacity: f.Capacity, Readers: f.Readers}
+	}
 	if !f.Since.IsZero() {
 		l.Owner = &Owner{
 			Goroutine: f.Goroutine, Kind: f.Kind, CallSite: brief(f.CallSite, maxEventText), Since: f.Since.UTC(),

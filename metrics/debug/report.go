@@ -78,6 +78,8 @@ type Lock struct {
 	HeldBy string `json:"held_by"`
 	// Ahead is how many places in line are before that of this process, at most; null if it is not in line.
 	Ahead *int `json:"ahead"`
+	// Units is null of a Mutex.
+	Units *Units `json:"units"`
 	// Waiting is the number of waiters in this process, Waiters the first of them in order.
 	Waiting         int      `json:"waiting"`
 	Waiters         []Waiter `json:"waiters"`
@@ -86,6 +88,15 @@ type Lock struct {
 	Checks []Check `json:"checks"`
 
 	filter string // the value of the parameter key that finds it
+}
+
+// Units is what an RWMutex or a Semaphore has more: how many units this process has, how many of them those inside need, how
+// many there are in all, and how many read.
+type Units struct {
+	Has      int64 `json:"has"`
+	Used     int64 `json:"used"`
+	Capacity int64 `json:"capacity"`
+	Readers  int64 `json:"readers"`
 }
 
 // Owner describes the owner of a lock.

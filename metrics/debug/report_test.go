@@ -267,6 +267,46 @@ func TestEvents_NewestFirstAndBounded(t *testing.T) {
 	}
 }
 
+// What an RWMutex and a Semaphore have of Redis, and who uses it, is on the page.
+func TestReport_Units(t *testing.T) {
+	srv := server(t)
+	p := newPage(t, debug.Config{})
+	m := manager(t, srv, p, anteroom.Config{})
+	two, err := m.Semaphore("sem", 5).Acquire(bg, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var readers []*anteroom.Hold
+	for range 3 {
+		h, err := m.RWMutex("rw").RAcquire(bg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		readers = append(readers, h)
+	}
+	r := report(t, p, "")
+	if u := lockOf(t, r, "sem").Units; u == nil || *u != (debug.Units{Has: 2, Used: 2, Capacity: 5}) {
+		t.Errorf("%+v", u)
+	}
+	if u := lockOf(t, r, "rw").Units; u == nil || *u != (debug.Units{Has: 1, Used: 1, Capacity: 1 << 20, Readers: 3}) {
+		t.Errorf("%+v", u)
+	}
+	if c := r.Classes[0]; c.Held != 2 {
+		t.Errorf("%+v", c)
+	}
+	page := get(t, p, "/").Body.String()
+	for _, words := range []string{"<dt>Units<dd><b>2</b> in use of 2 here, 5 in all\n", "<dt>Units<dd><b>1</b> in use of 1 here, 1048576 in all; 3 readers\n"} {
+		if !strings.Contains(page, words) {
+			t.Errorf("the page does not say %q", words)
+		}
+	}
+	for _, h := range append(readers, two) {
+		if err := h.Release(bg); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // The page in docs names every field of the JSON, and no others.
 func TestDocs_EveryFieldIsNamed(t *testing.T) {
 	text, err := os.ReadFile("../../docs/reference/debug-json.md")

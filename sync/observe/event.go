@@ -33,6 +33,7 @@ const (
 	EventAlert            EventKind = "alert"         // AlertThreshold checks in a row failed
 	EventAlertCleared     EventKind = "alert_cleared" // the check passes again, or the hold ended
 	EventRecovery         EventKind = "recovery"      // the watchdog acted
+	EventCapacity         EventKind = "capacity"      // holders of a Semaphore count with different capacities, or no more so; Text names both
 	EventClosing          EventKind = "closing"       // Close has waited for 5 seconds; Text says for how many holds of which classes
 )
 

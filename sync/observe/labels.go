@@ -40,7 +40,7 @@ func Labels() LabelSets {
 			EventLost, EventRenewalFailing, EventReleaseFailed, EventReleaseGivenUp, EventUnlockLost, EventReentryLost,
 			EventSelfDeadlock, EventLongWait, EventDeadlock, EventUnavailable, EventMisconfigured, EventAvailable,
 			EventAbandoned, EventSubscriptionDown, EventSubscriptionUp, EventWarning, EventClockJump, EventSelfLate,
-			EventAlert, EventAlertCleared, EventRecovery, EventClosing,
+			EventAlert, EventAlertCleared, EventRecovery, EventCapacity, EventClosing,
 		},
 		Calls: []string{CallEntered, CallFound},
 		Commands: []string{

@@ -26,6 +26,10 @@ type State struct {
 	HeldBy   string
 	Standing bool
 	Ahead    int
+	// Of an RWMutex or a Semaphore: Units is how many units this process has in Redis, and Used how many of them those inside
+	// need. Capacity is the number of units that counts among those who hold now; 0 of a Mutex. Readers are those inside to
+	// read, Goroutine is the writer's, and Count the number of Holds.
+	Units, Used, Capacity, Readers int64
 	// Token is the owner's fencing token, 0 without Fencing.
 	Token int64
 	// Deadline is until when the lock can be relied on without a further renewal;

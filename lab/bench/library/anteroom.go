@@ -65,6 +65,57 @@ func byAcquire(name string, fair bool) Library {
 	return l
 }
 
+// byShared is an RWMutex or a Semaphore of Permits by go-redis' own options, as byLock.
+func byShared(name string) Library {
+	l := byLock(name, defaults, false)
+	l.Settings = "Lock, RLock and their ends; the default LockConfig; " + defaults.words
+	if name == AnteroomSemaphore {
+		l.Settings = "Weighted, one permit each; the default LockConfig; " + defaults.words
+	}
+	open := l.Open
+	l.Open = func(addr string) (Client, error) {
+		c, err := open(addr)
+		if err != nil {
+			return nil, err
+		}
+		return anteroomShared{c.(anteroomClient), name == AnteroomSemaphore}, nil
+	}
+	return l
+}
+
+type anteroomShared struct {
+	anteroomClient
+	permits bool
+}
+
+func (c anteroomShared) Handle(key string) Handle {
+	if c.permits {
+		return anteroomPermit{c.m.Semaphore(key, Permits).Weighted()}
+	}
+	return anteroomRW{c.m.RWMutex(key)}
+}
+
+type anteroomRW struct{ rw *anteroom.RWMutex }
+
+func (h anteroomRW) Lock(context.Context) error { h.rw.Lock(); return nil }
+
+func (h anteroomRW) Unlock() error { h.rw.Unlock(); return nil }
+
+func (h anteroomRW) RLock(context.Context) error { h.rw.RLock(); return nil }
+
+func (h anteroomRW) RUnlock() error { h.rw.RUnlock(); return nil }
+
+type anteroomPermit struct {
+	w interface {
+		Acquire(context.Context, int64) error
+		Release(int64)
+	}
+}
+
+func (h anteroomPermit) Lock(ctx context.Context) error { return h.w.Acquire(ctx, 1) }
+
+func (h anteroomPermit) Unlock() error { h.w.Release(1); return nil }
+
 func ifFair(fair bool) string {
 	if fair {
 		return "; Fair, otherwise the default LockConfig"

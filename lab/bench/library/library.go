@@ -51,6 +51,13 @@ type Handle interface {
 	Unlock() error
 }
 
+// Sharer is a Handle of a lock that readers have together.
+type Sharer interface {
+	Handle
+	RLock(ctx context.Context) error
+	RUnlock() error
+}
+
 // Version returns the version of the library in this program.
 func (l Library) Version() string {
 	if l.Module == "" {
@@ -96,7 +103,17 @@ const (
 	Mutex            = "sync.Mutex"
 	Semaphore        = "x/sync/semaphore"
 	Nothing          = "nothing"
+
+	// Shared locks.
+	AnteroomRWMutex   = "anteroom-rwmutex"
+	AnteroomSemaphore = "anteroom-semaphore"
+	RedissonScripts   = "redisson-rwlock-scripts"
+	RedissonPermits   = "redisson-permit-scripts"
+	RWMutex           = "sync.RWMutex"
 )
+
+// Permits is the capacity of all semaphores.
+const Permits = 8
 
 // Peers are the names of the other packages for locks in Redis.
 func Peers() []string { return []string{Redsync, Redislock, Rueidislock} }
@@ -128,7 +145,11 @@ func For(name string, kind Kind) (Library, error) {
 		return redislockFor(kind), nil
 	case Rueidislock:
 		return rueidislockFor(kind), nil
-	case Mutex, Semaphore, Nothing:
+	case AnteroomRWMutex, AnteroomSemaphore:
+		return byShared(name), nil
+	case RedissonScripts, RedissonPermits:
+		return redissonFor(name), nil
+	case Mutex, RWMutex, Semaphore, Nothing:
 		return local(name), nil
 	}
 	return Library{}, fmt.Errorf("no library is called %q; there are %q", name, All())

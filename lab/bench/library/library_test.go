@@ -119,7 +119,7 @@ var shown = regexp.MustCompile(`^\+\S+ \[\d+ (\S+)\] "([^"]*)"(?: "([^"]*)")?`)
 // TestSends: what clients send, according to MONITOR, is what Sends says, and no script calls any of it.
 func TestSends(t *testing.T) {
 	addr := testredis.Start(t).Addr()
-	for _, name := range All() {
+	for _, name := range append(All(), AnteroomRWMutex, RedissonScripts, RWMutex) {
 		if lib, err := For(name, Short); err != nil || lib.Settings == "" || lib.Name != name || !lib.Local && len(lib.Sends) == 0 {
 			t.Errorf("%s: %+v, %v", name, lib, err)
 		} else if !lib.Local {

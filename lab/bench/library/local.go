@@ -13,6 +13,8 @@ func local(name string) Library {
 	l := Library{Name: name, Local: true, Settings: "one per key, found in a sync.Map"}
 	fresh := func() Handle { return mutex{new(sync.Mutex)} }
 	switch name {
+	case RWMutex:
+		fresh = func() Handle { return rwmutex{new(sync.RWMutex)} }
 	case Semaphore:
 		l.Module = "golang.org/x/sync"
 		l.Settings = "NewWeighted(1), " + l.Settings
@@ -45,6 +47,16 @@ type mutex struct{ mu *sync.Mutex }
 func (h mutex) Lock(context.Context) error { h.mu.Lock(); return nil }
 
 func (h mutex) Unlock() error { h.mu.Unlock(); return nil }
+
+type rwmutex struct{ rw *sync.RWMutex }
+
+func (h rwmutex) Lock(context.Context) error { h.rw.Lock(); return nil }
+
+func (h rwmutex) Unlock() error { h.rw.Unlock(); return nil }
+
+func (h rwmutex) RLock(context.Context) error { h.rw.RLock(); return nil }
+
+func (h rwmutex) RUnlock() error { h.rw.RUnlock(); return nil }
 
 type weighted struct{ s *semaphore.Weighted }
 

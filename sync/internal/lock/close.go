@@ -20,6 +20,11 @@ func (l *Locks) BeginClose() {
 		k.carryOut(k.q.Fail(ErrClosed))
 		k.kick()
 	}
+	for _, k := range l.AllShared() {
+		k.gate.Close()
+		k.gate.Fail(ErrClosed)
+		k.kick()
+	}
 }
 
 // Open returns what a Close waits for: the grants that are held, and the number of conversations with something left to
@@ -36,11 +41,16 @@ func (l *Locks) Open() (held []*Held, unsettled int) {
 
 // Settle waits, after BeginClose, until nobody owns a lock and nothing is left to clean up, or ctx ends. Owners that
 // remain then lose their locks, whose leases end by themselves. It returns those, and what else remains.
-func (l *Locks) Settle(ctx context.Context) (lost []*Held, unsettled int) {
+func (l *Locks) Settle(ctx context.Context) (lost []AnyHeld, unsettled int) {
 	l.await(ctx, func(held []*Held, unsettled int) bool { return len(held)+unsettled == 0 })
 	held, unsettled := l.Open()
 	for _, g := range held {
 		if g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonClosed}) {
+			lost = append(lost, g)
+		}
+	}
+	for _, k := range l.AllShared() {
+		if g := k.cur.Load(); g != nil && g.lease.Lose(renewal.Cause{Reason: renewal.ReasonClosed}) {
 			lost = append(lost, g)
 		}
 	}
@@ -72,6 +82,9 @@ func (l *Locks) await(ctx context.Context, done func(held []*Held, unsettled int
 func (l *Locks) Stop() {
 	l.leases.Stop()
 	for _, k := range l.All() {
+		k.silence()
+	}
+	for _, k := range l.AllShared() {
 		k.silence()
 	}
 }

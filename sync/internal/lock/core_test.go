@@ -25,11 +25,12 @@ type reporter struct {
 	mu                    sync.Mutex
 	losses                []*Loss
 	givenUp               int
+	capacities            []int64
 }
 
-func (r *reporter) Failed(*Key, string, error) { r.failed.Add(1) }
-func (r *reporter) Answered(*Key, *string)     {}
-func (r *reporter) Called(_ *Key, found bool) {
+func (r *reporter) Failed(Named, string, error) { r.failed.Add(1) }
+func (r *reporter) Answered(Named, *string)     {}
+func (r *reporter) Called(_ Named, found bool) {
 	if found {
 		r.found.Add(1)
 	} else {
@@ -37,16 +38,22 @@ func (r *reporter) Called(_ *Key, found bool) {
 	}
 }
 
-func (r *reporter) Lost(_ *Held, l *Loss) {
+func (r *reporter) Lost(_ AnyHeld, l *Loss) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.losses = append(r.losses, l)
 }
-func (r *reporter) ReleaseFailed(*Held, error) {}
-func (r *reporter) ReleaseGivenUp(*Held) {
+func (r *reporter) ReleaseFailed(AnyHeld, error) {}
+func (r *reporter) ReleaseGivenUp(AnyHeld) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.givenUp++
+}
+
+func (r *reporter) Capacity(_ *SharedKey, least int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.capacities = append(r.capacities, least)
 }
 
 // notify is a Holder.
@@ -57,9 +64,10 @@ func (f notify) Lost(_ *Owner, l *Loss) { f(l) }
 // party is one client with a connection pool of its own, as a process has.
 type party struct {
 	*Locks
-	set *Settings
-	rep *reporter
-	up  chan struct{} // closed once it listens
+	set  *Settings
+	rep  *reporter
+	up   chan struct{} // closed once it listens
+	deaf atomic.Bool   // messages are lost
 }
 
 func newParty(t testing.TB, rdb *redis.Client, change func(*Settings)) *party {
@@ -77,7 +85,11 @@ func newParty(t testing.TB, rdb *redis.Client, change func(*Settings)) *party {
 	id := lettucecompat.NewClientID("party")
 	wire, err := lettucecompat.New(rdb, lettucecompat.Options{
 		ClientID: id, CommandTimeout: set.Timeout,
-		OnMessage: func(m lettucecompat.Message) { p.Heard(m) },
+		OnMessage: func(m lettucecompat.Message) {
+			if !p.deaf.Load() {
+				p.Heard(m)
+			}
+		},
 		OnSubscription: func(up bool, _ error) {
 			if up {
 				p.Resubscribed()

@@ -78,6 +78,12 @@ func (g *Held) Names() (key, field string) { return g.k.name, g.Field() }
 // Key returns the grant's key.
 func (g *Held) Key() *Key { return g.k }
 
+// Name returns the key's name in Redis.
+func (g *Held) Name() string { return g.k.name }
+
+// Settings returns those with which the key is in use.
+func (g *Held) Settings() *Settings { return g.k.set }
+
 // Number returns that of its record, which no other grant of this client has.
 func (g *Held) Number() uint64 { return g.n }
 
@@ -93,6 +99,14 @@ func (g *Held) Owner() *Owner { return g.owner.Load() }
 // Current returns the owner, nil where nobody is one.
 func (g *Held) Current() *Owner {
 	if o := g.Owner(); o != nil && o.live() {
+		return o
+	}
+	return nil
+}
+
+// Someone returns the last owner.
+func (g *Held) Someone() Possession {
+	if o := g.Owner(); o != nil {
 		return o
 	}
 	return nil

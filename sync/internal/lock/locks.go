@@ -26,19 +26,23 @@ type Config struct {
 // not block.
 type Reporter interface {
 	// Failed: a statement for k had no usable answer from the server shard.
-	Failed(k *Key, shard string, err error)
+	Failed(k Named, shard string, err error)
 	// Answered: one had. before is the server from which the last one had none; nil: it had an answer, too.
-	Answered(k *Key, before *string)
-	// Called: Redis gave the lock of k to this process, which had a place. found: no message said so, but an answer.
-	Called(k *Key, found bool)
-	// Lost: g was lost. Its owner was notified, if it can be.
-	Lost(g *Held, l *Loss)
+	Answered(k Named, before *string)
+	// Called: Redis gave the lock of k, or units of it, to this process, which had a place. found: no message said so, but an
+	// answer.
+	Called(k Named, found bool)
+	// Lost: g was lost, or l.Shares of it. Its owners were notified, if they can be.
+	Lost(g AnyHeld, l *Loss)
 	// ReleaseFailed: the first answer to the release of g is missing or is err, and nothing has shown since how it
 	// ended.
-	ReleaseFailed(g *Held, err error)
+	ReleaseFailed(g AnyHeld, err error)
 	// ReleaseGivenUp: no answer showed how the release of g ended until the lease had ended what may have been left of
 	// it.
-	ReleaseGivenUp(g *Held)
+	ReleaseGivenUp(g AnyHeld)
+	// Capacity: those who have units of k now count with so many in all, which is less than what its settings say, or no
+	// more so.
+	Capacity(k *SharedKey, least int64)
 }
 
 // Locks is one client of the locks in one Redis: the keys in use, the grants, and the leases of these.
@@ -56,26 +60,33 @@ type Locks struct {
 	flying    atomic.Int64 // statements that were not dealt with yet
 	waiters   sync.Pool    // of *queue.Waiter: a channel must not leave a test bubble that has these Locks
 
-	mu      sync.Mutex
-	keys    map[string]*Key
-	grants  map[uint64]*Held // neither released nor lost; by the number of their record
-	lost    map[uint64]*Held // lost, and their owner, who cannot be notified, has not exited
-	came    []uint64         // since Changes was called
-	went    []uint64         // of those that Changes has named
-	changed chan struct{}    // closed and replaced when Close may have less to wait for
+	mu            sync.Mutex
+	keys          map[string]*Key
+	grants        map[uint64]*Held // neither released nor lost; by the number of their record
+	shared        map[string]*SharedKey
+	units         map[uint64]registrable // of those
+	registrations uint64
+	lost          map[uint64]*Held // lost, and their owner, who cannot be notified, has not exited
+	came          []uint64         // since Changes was called
+	went          []uint64         // of those that Changes has named
+	changed       chan struct{}    // closed and replaced when Close may have less to wait for
 }
 
 // New returns the Locks of a client, and starts its renewals.
 func New(cfg Config) *Locks {
 	l := &Locks{
-		cfg: cfg, wire: cfg.Wire, keys: map[string]*Key{}, grants: map[uint64]*Held{}, lost: map[uint64]*Held{},
+		cfg: cfg, wire: cfg.Wire, keys: map[string]*Key{}, shared: map[string]*SharedKey{}, units: map[uint64]registrable{}, grants: map[uint64]*Held{}, lost: map[uint64]*Held{},
 		changed: make(chan struct{}), waiters: sync.Pool{New: func() any { return new(queue.Waiter) }},
 	}
 	l.number.Store(max(uint64(time.Now().UnixMicro()), lettucecompat.FirstNumber))
 	cfg.Renewal.Sender = sender{l}
 	cfg.Renewal.OnLost = func(lease *renewal.Lease) {
-		if g, is := lease.Owner().(*Held); is {
+		switch g := lease.Owner().(type) {
+		case *Held:
 			g.report(g.Loss())
+		case *SharedHeld:
+			l.cfg.Reporter.Lost(g, g.Loss())
+			l.Unregister(g) // the report says what the watchdog has found of it
 		}
 	}
 	l.leases = renewal.New(cfg.Renewal)
@@ -115,13 +126,16 @@ func (l *Locks) Key(name string, s *Settings) *Key {
 }
 
 // Use takes a reference, unless the key is over.
-func (k *Key) Use() bool {
+func (k *Key) Use() bool { return use(&k.refs) }
+
+// use takes a reference, unless there is none any more.
+func use(refs *atomic.Int64) bool {
 	for {
-		n := k.refs.Load()
+		n := refs.Load()
 		if n == 0 {
 			return false
 		}
-		if k.refs.CompareAndSwap(n, n+1) {
+		if refs.CompareAndSwap(n, n+1) {
 			return true
 		}
 	}
@@ -196,7 +210,8 @@ func (l *Locks) changedLocked() {
 func (l *Locks) Heard(m lettucecompat.Message) {
 	k := l.Find(m.Key)
 	if k == nil {
-		return // what an unused key has left in Redis ends by itself
+		l.heardShared(m)
+		return
 	}
 	defer k.Done()
 	switch m.Kind {
@@ -226,6 +241,33 @@ func (l *Locks) Heard(m lettucecompat.Message) {
 	}
 }
 
+// heardShared takes in a message about a shared key.
+func (l *Locks) heardShared(m lettucecompat.Message) {
+	k := l.FindShared(m.Key)
+	if k == nil {
+		return // what an unused key has left in Redis ends by itself
+	}
+	defer k.Done()
+	switch m.Kind {
+	case lettucecompat.MessageContended:
+		k.contended(m.N)
+	case lettucecompat.MessageForced:
+		if g := k.cur.Load(); g != nil { // anybody can say so
+			g.force.Store(true)
+			g.lease.Hurry()
+		}
+	case lettucecompat.MessageRetry:
+		k.hear(UnitsNews{Word: Retry, After: m.After})
+	case lettucecompat.MessageCalled:
+		h := UnitsNews{Word: Called, N: m.N, Units: m.Units, Lease: k.times.Call, Token: m.Token, Contended: m.Contended}
+		if k.set.Fencing && m.Token == 0 { // the client that has called may not have Fencing
+			h = UnitsNews{Word: Retry} // a confirmation makes the token
+		}
+		k.hear(h)
+	}
+	k.kick()
+}
+
 // Forced notes that the grant of that number was deleted by this process.
 func (l *Locks) Forced(n uint64) {
 	if g := l.Held(n); g != nil {
@@ -241,6 +283,10 @@ func (l *Locks) Resubscribed() {
 		k.hear(News{Word: Retry})
 		k.kick()
 	}
+	for _, k := range l.AllShared() {
+		k.hear(UnitsNews{Word: Retry})
+		k.kick()
+	}
 }
 
 // sender is the renewal.Sender.
@@ -253,11 +299,15 @@ func (s sender) RenewBatch(ctx context.Context, _ string, items []renewal.Item, 
 	end := at.Add(l.cfg.Timeout(items[0].Lease)) // of all: their shard has the time limit in its name
 	results := make([]renewal.Result, len(items))
 	shards := map[string][]int{}
+	var all sync.WaitGroup
 	for i, it := range items {
+		if it.Field == "" { // units: those that are stated together share a round trip
+			all.Go(func() { results[i] = s.renewUnits(ctx, it.Key) })
+			continue
+		}
 		shard := l.wire.Shard(it.Key)
 		shards[shard] = append(shards[shard], i)
 	}
-	var all sync.WaitGroup
 	for _, some := range shards {
 		all.Go(func() {
 			left := time.Until(end)
@@ -280,4 +330,18 @@ func (s sender) RenewBatch(ctx context.Context, _ string, items []renewal.Item, 
 	}
 	all.Wait()
 	return results
+}
+
+// renewUnits renews what the client has of a shared key.
+func (s sender) renewUnits(ctx context.Context, key string) renewal.Result {
+	k := s.l.FindShared(key)
+	if k == nil {
+		return renewal.Result{}
+	}
+	defer k.Done()
+	g := k.cur.Load()
+	if g == nil { // the key has come anew meanwhile
+		return renewal.Result{}
+	}
+	return g.Renew(ctx, renewal.ByRenewal)
 }

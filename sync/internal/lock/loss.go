@@ -13,6 +13,8 @@ import (
 const (
 	ByRelease = "when it was released"
 	ByExtend  = "by Extend"
+
+	byStatement = "by a statement"
 )
 
 // Loss says when and why a lock was lost.
@@ -20,6 +22,19 @@ type Loss struct {
 	renewal.Cause
 	Owner *Owner // whose it was; nil where nobody owned it
 	Note  any    // of the Holder
+
+	Shares []*Share // of an RWMutex or a Semaphore: whose it was
+}
+
+// Someone returns one of those whose it was, or nil.
+func (l *Loss) Someone() Possession {
+	switch {
+	case l.Owner != nil:
+		return l.Owner
+	case len(l.Shares) > 0:
+		return l.Shares[0]
+	}
+	return nil
 }
 
 // Error returns the reason.

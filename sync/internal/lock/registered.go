@@ -1,6 +1,9 @@
 package lock
 
-import "slices"
+import (
+	"slices"
+	"sync/atomic"
+)
 
 // This file registers grants, for Close and for the watchdog.
 
@@ -13,9 +16,7 @@ func (l *Locks) register(g *Held) {
 	defer l.mu.Unlock()
 	l.grants[g.n] = g
 	l.came = append(l.came, g.n)
-	if len(l.came) > 2*len(l.grants)+grown {
-		l.came = slices.DeleteFunc(l.came, func(n uint64) bool { return l.registered(n) == nil })
-	}
+	l.trimLocked()
 }
 
 // unregister takes out g, which was released or lost. Where owner, who had it, cannot be notified, it stays registered
@@ -53,6 +54,69 @@ func (l *Locks) registered(n uint64) *Held {
 	return l.lost[n]
 }
 
+// unitsFrom is above all numbers of statements. Higher ones are of an RWMutex or a Semaphore, for Changes.
+const unitsFrom = 1 << 63
+
+// OfUnits reports whether a number that Changes has named is of an RWMutex or a Semaphore.
+func OfUnits(n uint64) bool { return n > unitsFrom }
+
+// registration is what a *Share and a *SharedHeld have, for the watchdog.
+type registration struct {
+	number  atomic.Uint64
+	watched bool // Changes has named it; guarded by Locks.mu
+}
+
+// Number returns that of Register.
+func (r *registration) Number() uint64 { return r.number.Load() }
+
+func (r *registration) itself() *registration { return r }
+
+// registrable is a *Share or a *SharedHeld.
+type registrable interface{ itself() *registration }
+
+// Register makes Changes name what, under a number of its own, until Unregister.
+func (l *Locks) Register(what registrable) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.registrations++
+	n := unitsFrom + l.registrations
+	what.itself().number.Store(n)
+	l.units[n] = what
+	l.came = append(l.came, n)
+	l.trimLocked()
+}
+
+// Unregister ends Register.
+func (l *Locks) Unregister(what registrable) {
+	r := what.itself()
+	n := r.Number()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.units[n] == what {
+		delete(l.units, n)
+		if r.watched {
+			l.went = append(l.went, n)
+		}
+	}
+}
+
+// trimLocked forgets what came and went between two calls of Changes.
+func (l *Locks) trimLocked() {
+	if len(l.came) > 2*(len(l.grants)+len(l.units))+grown {
+		l.came = slices.DeleteFunc(l.came, func(n uint64) bool { return l.registered(n) == nil && l.units[n] == nil })
+	}
+}
+
+// OfNumber returns what Changes has named so: a *Held as Held does, or else a *SharedHeld or a *Share; nil where it has ended.
+func (l *Locks) OfNumber(n uint64) any {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if g := l.registered(n); g != nil {
+		return g
+	}
+	return l.units[n]
+}
+
 // Held returns the grant of that number, nil where it is neither held, nor lost and its owner has not exited.
 func (l *Locks) Held(n uint64) *Held {
 	l.mu.Lock()
@@ -81,6 +145,8 @@ func (l *Locks) Changes() (came, went []uint64) {
 	for _, n := range came {
 		if g := l.registered(n); g != nil {
 			g.watched = true
+		} else if u := l.units[n]; u != nil {
+			u.itself().watched = true
 		}
 	}
 	return came, went

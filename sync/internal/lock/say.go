@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
@@ -134,22 +135,25 @@ func (k *Key) news(s *Statement, a *lettucecompat.Answer) News {
 	return h
 }
 
-// rhythm returns after how long a place is confirmed next. Those in front may be dead, and only a confirmation shows
-// how far the place has come: the nearer to the front, the sooner. The first two retry when the holder's lease ends.
+// rhythm returns after how long a place is confirmed next.
 func (k *Key) rhythm(a *lettucecompat.Answer) time.Duration {
-	life := k.times.Life
-	wait := min(min(life/nearLife, nearInterval)*time.Duration(max(a.Ahead, 1)), life/2)
-	if !k.l.wire.Listening() {
-		wait = min(wait, unsubscribedPoll*time.Duration(1+k.l.unsettled.Load()/64))
-	}
-	if a.Ahead > nearFront {
-		return wait
-	}
-	if k.set.StringHolders {
+	wait := k.l.rhythm(k.times.Life, a.Ahead, a.TTL)
+	if k.set.StringHolders && a.Ahead <= nearFront {
 		wait = min(wait, stringPoll)
 	}
-	if a.TTL >= 0 { // Redis rounds, and not all processes are to ask at one moment
-		wait = min(wait, a.TTL+time.Millisecond+rand.N(2*time.Millisecond))
+	return wait
+}
+
+// rhythm returns after how long a place with this life is confirmed next. Those in front may be dead, and only a confirmation
+// shows how far the place has come: the nearer to the front, the sooner. The first two retry when a holder's lease ends,
+// after next; negative: it does not.
+func (l *Locks) rhythm(life time.Duration, ahead int, next time.Duration) time.Duration {
+	wait := min(min(life/nearLife, nearInterval)*time.Duration(max(ahead, 1)), life/2)
+	if !l.wire.Listening() {
+		wait = min(wait, unsubscribedPoll*time.Duration(1+l.unsettled.Load()/64))
+	}
+	if ahead <= nearFront && next >= 0 { // Redis rounds, and not all processes are to ask at one moment
+		wait = min(wait, next+time.Millisecond+rand.N(2*time.Millisecond))
 	}
 	return wait
 }
@@ -234,18 +238,15 @@ func (e *AnswerError) Error() string { return e.Err.Error() }
 func (e *AnswerError) Unwrap() error { return e.Err }
 
 // report reports that a statement had no usable answer, or that it had one.
-func (k *Key) report(err error) {
-	var failed *string
-	if err != nil {
-		failed = new(k.l.wire.Shard(k.name))
+func (k *Key) report(err error) { k.l.report(k, &k.failed, err) }
+
+// report does the same for k, of which the last one had no usable answer from the server failed; nil: it had one.
+func (l *Locks) report(k Named, failed *atomic.Pointer[string], err error) {
+	if err == nil {
+		l.cfg.Reporter.Answered(k, failed.Swap(nil))
+		return
 	}
-	k.mu.Lock()
-	before := k.failed
-	k.failed = failed
-	k.mu.Unlock()
-	if err != nil {
-		k.l.cfg.Reporter.Failed(k, *failed, err)
-	} else {
-		k.l.cfg.Reporter.Answered(k, before)
-	}
+	shard := l.wire.Shard(k.Name())
+	failed.Store(&shard)
+	l.cfg.Reporter.Failed(k, shard, err)
 }

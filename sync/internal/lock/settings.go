@@ -29,6 +29,7 @@ type Settings struct {
 	Replicas       int
 	ReplicaTimeout time.Duration
 	StringHolders  bool
+	Capacity       int64         // of a Semaphore
 	Timeout        time.Duration // of one command
 	Of             any           // the caller's, who finds it by Key.Settings
 
@@ -39,6 +40,7 @@ type Settings struct {
 func (s *Settings) Prepare() {
 	t := s.times()
 	s.Wire.Call, s.Wire.Lease, s.Wire.Life = t.Call, t.Lease, t.Life
+	s.Wire.Capacity = s.Capacity
 	s.Wire.Strings, s.Wire.Fenced, s.Wire.RecordTime = s.StringHolders, s.Fencing, s.RecordTime
 }
 

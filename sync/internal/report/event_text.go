@@ -9,7 +9,6 @@ import (
 	"time"
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
-	"github.com/anteroom/anteroom/sync/internal/lock"
 	"github.com/anteroom/anteroom/watchdog"
 )
 
@@ -83,13 +82,13 @@ func recoveryText(reason, action string, o watchdog.RecoveryOutcome) string {
 	return reason + "; " + done
 }
 
-// selfDeadlockText says that a goroutine waits for o, which is its own; nil where that is over.
-func selfDeadlockText(o *lock.Owner) string {
+// selfDeadlockText says that a goroutine waits for itself.
+func selfDeadlockText(site, instead string) string {
 	text := "a goroutine waits for a lock that it holds itself"
-	if o != nil && o.CallSite != "" {
-		text += ", taken" + At(o.CallSite)
+	if site != "" {
+		text += ", taken" + At(site)
 	}
-	return text + ", unless another goroutine is to release it; Acquire and Do enter again with the Hold's context, Lock with LockConfig.Reentrant"
+	return text + ", unless another goroutine is to release it; " + instead
 }
 
 // closingText says what Close has waited for; "" where it is just done.

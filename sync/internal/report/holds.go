@@ -28,9 +28,12 @@ func (p *Reports) NoteOn(o *lock.Owner, holds int) Note {
 	})}
 }
 
+// NoteOnUnits does the same for those of s. What the watchdog has to say of their grant is added when that is reported.
+func (p *Reports) NoteOnUnits(s *lock.Share) Note { return Note{verdicts: p.dog.Verdicts(s.Number())} }
+
 // Lost reports a loss. Its owners were notified before: this is for others. It and the next five are lock.Reporter.
-func (p *Reports) Lost(g *lock.Held, l *lock.Loss) {
-	class := g.Key().Settings().Class
+func (p *Reports) Lost(g lock.AnyHeld, l *lock.Loss) {
+	class := g.Settings().Class
 	if l.By == renewal.ByRenewal {
 		p.to.Renewed(class, observe.OutcomeRefused, 0)
 	}
@@ -41,38 +44,43 @@ func (p *Reports) Lost(g *lock.Held, l *lock.Loss) {
 	if !is && l.Owner != nil { // a release has found it
 		note = p.NoteOn(l.Owner, 1)
 	}
+	unrenewed := g.Unrenewed()
+	if lock.OfUnits(g.Number()) {
+		note.owners, note.verdicts = len(l.Shares), append(note.verdicts, p.dog.Verdicts(g.Number())...)
+		unrenewed = len(l.Shares) > 0 && l.Shares[0].Stopped()
+	}
 	ev.Owners, ev.Found = note.owners, p.found(note.verdicts)
-	ev.Text = LossText(l.Reason, g.Unrenewed())
+	ev.Text = LossText(l.Reason, unrenewed)
 	if l.By != "" {
 		ev.Text += ", found " + l.By
 	}
-	if l.Owner != nil {
-		ev.CallSite = l.Owner.CallSite
+	of := l.Someone()
+	if of != nil {
+		ev.CallSite = of.Who().CallSite
 	}
-	p.event(p.cfg.Values(l.Owner), ev)
+	p.event(p.cfg.Values(of), ev)
 }
 
 // ReleaseFailed reports that the first answer to a release of g did not confirm it.
-func (p *Reports) ReleaseFailed(g *lock.Held, err error) {
+func (p *Reports) ReleaseFailed(g lock.AnyHeld, err error) {
 	ev := eventOf(observe.EventReleaseFailed, g, g.Lease().Loss(""))
 	ev.Text, ev.Err = "no answer has confirmed a release; it is repeated", err
-	p.event(p.cfg.Values(g.Owner()), ev)
+	p.event(p.cfg.Values(g.Someone()), ev)
 }
 
 // ReleaseGivenUp reports that no release of g was confirmed while something may have been left of it.
-func (p *Reports) ReleaseGivenUp(g *lock.Held) {
-	k := g.Key()
+func (p *Reports) ReleaseGivenUp(g lock.AnyHeld) {
 	p.event(context.Background(), observe.Event{
-		Kind: observe.EventReleaseGivenUp, Key: k.Name(), Class: k.Settings().Class, Holder: g.Field(),
+		Kind: observe.EventReleaseGivenUp, Key: g.Name(), Class: g.Settings().Class, Holder: g.Field(),
 		Text: "no release was confirmed; the lease ends the lock",
 	})
 }
 
-// UnlockLost reports what Unlock cannot return: the lock of o was lost for c, since then, as why says.
-func (p *Reports) UnlockLost(o *lock.Owner, c renewal.Cause, since time.Time, why error) {
-	ev := eventOf(observe.EventUnlockLost, o.Held(), c)
+// UnlockLost reports what Unlock cannot return: the lock that came in at site was lost for c, since then, as why says.
+func (p *Reports) UnlockLost(g lock.AnyHeld, site string, c renewal.Cause, since time.Time, why error) {
+	ev := eventOf(observe.EventUnlockLost, g, c)
 	ev.Text = "Unlock of a lock that had been lost"
-	ev.Reason, ev.Since, ev.Err, ev.CallSite = observe.LossReason(c.Reason), since, why, o.CallSite
+	ev.Reason, ev.Since, ev.Err, ev.CallSite = observe.LossReason(c.Reason), since, why, site
 	p.event(context.Background(), ev)
 }
 
@@ -84,10 +92,11 @@ func (p *Reports) ReentryLost(k *lock.Key) {
 	})
 }
 
-// SelfDeadlock reports a Lock or Do by a goroutine that holds the key.
-func (p *Reports) SelfDeadlock(k *lock.Key) {
+// SelfDeadlock reports a Lock or Do by a goroutine that holds the key, which it has taken at that site. instead is what it
+// can do.
+func (p *Reports) SelfDeadlock(key, class, site, instead string) {
 	p.event(context.Background(), observe.Event{
-		Kind: observe.EventSelfDeadlock, Key: k.Name(), Class: k.Settings().Class, CallSite: p.cfg.CallSite(), Text: selfDeadlockText(k.Owner()),
+		Kind: observe.EventSelfDeadlock, Key: key, Class: class, CallSite: p.cfg.CallSite(), Text: selfDeadlockText(site, instead),
 	})
 }
 
@@ -102,10 +111,9 @@ func (p *Reports) Closing(after time.Duration, classes map[string]int, site stri
 }
 
 // eventOf begins an event about g, with what c says was known of its lease.
-func eventOf(kind observe.EventKind, g *lock.Held, c renewal.Cause) observe.Event {
-	k := g.Key()
+func eventOf(kind observe.EventKind, g lock.AnyHeld, c renewal.Cause) observe.Event {
 	return observe.Event{
-		Kind: kind, Key: k.Name(), Class: k.Settings().Class, Holder: g.Field(),
+		Kind: kind, Key: g.Name(), Class: g.Settings().Class, Holder: g.Field(),
 		LastConfirmed: c.LastConfirmed, Deadline: c.Deadline, Failures: c.Failures, Lease: g.Terms().For,
 	}
 }

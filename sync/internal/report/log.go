@@ -26,7 +26,7 @@ func levelOf(e *observe.Event) slog.Level {
 			return slog.LevelInfo
 		}
 		return slog.LevelError
-	case observe.EventAvailable, observe.EventAlertCleared:
+	case observe.EventAvailable, observe.EventAlertCleared, observe.EventCapacity:
 		return slog.LevelInfo
 	case observe.EventReleaseFailed, // EventUnavailable or EventMisconfigured says why
 		observe.EventUnlockLost,                                    // EventLost has said it

@@ -48,15 +48,17 @@ func (p *Reports) Costs(replicas bool) {
 // renewed is called where no renewal waits for it, as RenewalFailed is: an
 // Observer may be slow there, and no lease is renewed, and no owner notified, later for that.
 func (p *Reports) renewed(l *renewal.Lease, left time.Duration) {
-	p.to.Renewed(l.Owner().(*lock.Held).Key().Settings().Class, observe.OutcomeRenewed, left)
+	p.to.Renewed(classOf(l), observe.OutcomeRenewed, left)
 }
 
+func classOf(l *renewal.Lease) string { return l.Owner().(lock.AnyHeld).Settings().Class }
+
 func (p *Reports) RenewalFailed(l *renewal.Lease, failures int, err error) {
-	g := l.Owner().(*lock.Held)
-	p.to.Renewed(g.Key().Settings().Class, observe.OutcomeFailed, 0)
+	p.to.Renewed(classOf(l), observe.OutcomeFailed, 0)
+	g := l.Owner().(lock.AnyHeld)
 	outage := isOutage(err)
 	if outage && failures >= 2 && !p.cfg.Closing() {
-		p.troubles.observed("", "", shown(p.wire.Shard(g.Key().Name())), err, false)
+		p.troubles.observed("", "", shown(p.wire.Shard(g.Name())), err, false)
 	}
 	if failures == 2 {
 		ev := eventOf(observe.EventRenewalFailing, g, l.Loss(""))
@@ -65,12 +67,12 @@ func (p *Reports) RenewalFailed(l *renewal.Lease, failures int, err error) {
 		if outage {
 			say = p.aside
 		}
-		say(p.cfg.Values(g.Owner()), ev)
+		say(p.cfg.Values(g.Someone()), ev)
 	}
 }
 
 // Called reports that Redis has given k to this process.
-func (p *Reports) Called(k *lock.Key, found bool) {
+func (p *Reports) Called(k lock.Named, found bool) {
 	how := observe.CallEntered
 	if found {
 		how = observe.CallFound
@@ -112,8 +114,11 @@ func (p *Reports) Warning(w lettucecompat.Warning) {
 
 // valuesOf returns the context whose values the hold has that the watchdog speaks of.
 func (p *Reports) valuesOf(f watchdog.Facts) context.Context {
-	if g := p.locks.Held(f.ID); g != nil { // 0, the whole process, is none's number
-		return p.cfg.Values(g.Owner())
+	switch of := p.locks.OfNumber(f.ID).(type) { // 0, the whole process, is none's number
+	case lock.AnyHeld:
+		return p.cfg.Values(of.Someone())
+	case *lock.Share:
+		return p.cfg.Values(of)
 	}
 	return context.Background()
 }
@@ -146,7 +151,7 @@ func (p *Reports) Alert(f watchdog.Facts, c watchdog.Check, failures int) {
 		p.troubles.observed("", "", "", v.Err, false)
 	}
 	ev := observe.Event{
-		Kind: observe.EventAlert, Key: f.Key, Class: f.Class, Holder: p.locks.Field(f.ID), Check: c.String(), CallSite: f.CallSite, Found: p.found(verdicts),
+		Kind: observe.EventAlert, Key: f.Key, Class: f.Class, Holder: p.fieldOf(f.ID), Check: c.String(), CallSite: f.CallSite, Found: p.found(verdicts),
 		Text: alertText(v, failures), Err: v.Err,
 	}
 	if p.said(v.Finding) {
@@ -160,7 +165,7 @@ func (p *Reports) Alert(f watchdog.Facts, c watchdog.Check, failures int) {
 func (p *Reports) AlertCleared(f watchdog.Facts, c watchdog.Check) {
 	p.to.Alert(cmp.Or(f.Class, p.cfg.DefaultClass), c.String(), false)
 	ev := observe.Event{
-		Kind: observe.EventAlertCleared, Key: f.Key, Class: f.Class, Holder: p.locks.Field(f.ID), Check: c.String(), Text: "the check passes again, or the hold has ended",
+		Kind: observe.EventAlertCleared, Key: f.Key, Class: f.Class, Holder: p.fieldOf(f.ID), Check: c.String(), Text: "the check passes again, or the hold has ended",
 	}
 	of := alert{f.ID, c}
 	if !p.alerts[of] {
@@ -197,7 +202,7 @@ func (p *Reports) Recovery(f watchdog.Facts, v watchdog.Verdict, action string, 
 		kind = observe.EventAbandoned
 	}
 	ev := observe.Event{
-		Kind: kind, Key: f.Key, Class: f.Class, Holder: p.locks.Field(f.ID), Check: v.Check.String(), CallSite: f.CallSite,
+		Kind: kind, Key: f.Key, Class: f.Class, Holder: p.fieldOf(f.ID), Check: v.Check.String(), CallSite: f.CallSite,
 		Text: recoveryText(v.Reason, action, o), Err: v.Err,
 	}
 	if kind == observe.EventRecovery && (!concerns(action, o) || p.said(v.Finding)) {
@@ -205,6 +210,14 @@ func (p *Reports) Recovery(f watchdog.Facts, v watchdog.Verdict, action string, 
 		return
 	}
 	p.event(p.valuesOf(f), ev)
+}
+
+// fieldOf returns the field in Redis of what the watchdog knows by that number.
+func (p *Reports) fieldOf(id uint64) string {
+	if lock.OfUnits(id) {
+		return p.cfg.ClientID
+	}
+	return p.locks.Field(id)
 }
 
 // concerns reports whether a person has to know of an action: it ends a hold some day, or it was in vain. A finding

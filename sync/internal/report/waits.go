@@ -72,7 +72,9 @@ func (p *Reports) deadlocks(found waits.Report) {
 			ev.Waiters += w.Waiting
 		}
 		ev.Key, ev.Class = ev.Waits[0].Key, ev.Waits[0].Class
-		ev.Holder = p.locks.Field(c[0].Current.Grant)
+		if _, is := c[0].Of.(*lock.Key); is {
+			ev.Holder = p.locks.Field(c[0].Current.Grant)
+		}
 		events = append(events, ev)
 	}
 	why := p.locate(&p.forCycles, found.At, events)
@@ -88,7 +90,10 @@ func (p *Reports) deadlocks(found waits.Report) {
 }
 
 func (p *Reports) waitInfo(w waits.Wait) observe.WaitInfo {
-	k := w.Of.(*lock.Key)
+	k, is := w.Of.(*lock.Key)
+	if !is {
+		return p.sharedWaitInfo(w.Of.(*lock.SharedKey), w)
+	}
 	info := observe.WaitInfo{
 		Key: k.Name(), Class: k.Settings().Class,
 		Goroutine: int64(w.Waiter.Owner), Kind: KindName(w.Waiter.Kind), Since: p.leases.Dated(w.Waiter.Since), CallSite: CallSiteOf(w.Waiter),
@@ -107,6 +112,10 @@ func (p *Reports) waitInfo(w waits.Wait) observe.WaitInfo {
 // describeHolder adds to ev who has the key that w waits for, as far as this process knows: Holder,
 // and in Text what longWaitText cannot know from the wait alone.
 func (p *Reports) describeHolder(ev *observe.Event, w waits.Wait) {
+	if k, is := w.Of.(*lock.SharedKey); is {
+		p.describeShared(ev, k)
+		return
+	}
 	if w.Current.Grant != 0 {
 		ev.Holder = p.locks.Field(w.Current.Grant)
 		switch w.Current.State {
@@ -176,7 +185,10 @@ func (p *Reports) locate(last *time.Time, now time.Time, events []observe.Event)
 
 // CallSiteOf returns where w was called, if that was recorded.
 func CallSiteOf(w queue.WaiterInfo) string {
-	if o, is := w.Note.(*lock.Owner); is {
+	switch o := w.Note.(type) {
+	case *lock.Owner:
+		return o.CallSite
+	case *lock.Share:
 		return o.CallSite
 	}
 	return ""

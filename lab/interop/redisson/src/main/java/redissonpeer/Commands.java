@@ -1,6 +1,8 @@
 package redissonpeer;
 
 import java.util.Map;
+import java.util.Random;
+import java.util.StringJoiner;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
@@ -8,6 +10,8 @@ import org.redisson.Redisson;
 import org.redisson.api.RBucket;
 import org.redisson.api.RFencedLock;
 import org.redisson.api.RLock;
+import org.redisson.api.RPermitExpirableSemaphore;
+import org.redisson.api.RReadWriteLock;
 import org.redisson.api.RedissonClient;
 import org.redisson.client.codec.StringCodec;
 
@@ -34,6 +38,9 @@ final class Commands {
     Object run(String[] w) throws Exception {
         if (w[1].equals("threadid")) {
             return client.getId() + ":" + Thread.currentThread().getId();
+        }
+        if (w[1].equals("share")) {
+            return share(w[2], number(w, 3), number(w, 4), number(w, 5));
         }
         RLock lock = lock(w[2]);
         switch (w[1]) {
@@ -115,6 +122,42 @@ final class Commands {
             rest(pauseMicros);
         }
         return acquisitions + " " + longest / 1_000;
+    }
+
+    /**
+     * Reads in so many of 100 acquisitions and writes in the others; with 0 takes one of 8 permits. Answers how often it came
+     * in, and how long each write, or each permit, was waited for.
+     */
+    private String share(String key, long reads, long holdMicros, long forMillis) throws Exception {
+        RReadWriteLock lock = client.getReadWriteLock(key);
+        RPermitExpirableSemaphore permits = client.getPermitExpirableSemaphore(key);
+        if (reads == 0) {
+            permits.trySetPermits(8);
+        }
+        Random random = new Random();
+        StringJoiner waits = new StringJoiner(" ");
+        long acquisitions = 0;
+        for (long end = System.nanoTime() + forMillis * 1_000_000; System.nanoTime() < end; acquisitions++) {
+            boolean write = random.nextInt(100) >= reads;
+            RLock half = write ? lock.writeLock() : lock.readLock();
+            String permit = "";
+            long start = System.nanoTime();
+            if (reads == 0) {
+                permit = permits.acquire();
+            } else {
+                half.lock();
+            }
+            if (write) {
+                waits.add(Long.toString((System.nanoTime() - start) / 1_000));
+            }
+            rest(holdMicros);
+            if (reads == 0) {
+                permits.release(permit);
+            } else {
+                half.unlock();
+            }
+        }
+        return acquisitions + " " + waits;
     }
 
     private static void rest(long micros) {

@@ -1,13 +1,17 @@
-// Package recipe has a lock for readers and writers, which Anteroom has not.
+// Package recipe has etcd's lock for readers and writers, by Anteroom's.
 package recipe
 
-import "errors"
+import (
+	"go.etcd.io/etcd/client/v3/concurrency"
 
-type RWMutex struct{}
+	anteroom "github.com/anteroom/anteroom/sync"
+)
 
-func NewRWMutex(any, string) *RWMutex { return nil }
+type RWMutex struct{ rw *anteroom.RWMutex }
 
-func (*RWMutex) Lock() error    { return errors.ErrUnsupported }
-func (*RWMutex) Unlock() error  { return errors.ErrUnsupported }
-func (*RWMutex) RLock() error   { return errors.ErrUnsupported }
-func (*RWMutex) RUnlock() error { return errors.ErrUnsupported }
+func NewRWMutex(s *concurrency.Session, pfx string) *RWMutex { return &RWMutex{s.RWMutex(s.Prefix + pfx)} }
+
+func (m *RWMutex) Lock() error    { m.rw.Lock(); return nil }
+func (m *RWMutex) Unlock() error  { m.rw.Unlock(); return nil }
+func (m *RWMutex) RLock() error   { m.rw.RLock(); return nil }
+func (m *RWMutex) RUnlock() error { m.rw.RUnlock(); return nil }

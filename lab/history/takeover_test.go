@@ -1,0 +1,54 @@
+package history
+
+import (
+	"testing"
+	"time"
+
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// The units of a process that is stopped or killed, and of one whose writer waits behind, go to the next process when
+// their lease ends, and nobody uses them twice.
+func TestLab_UnitsOfAProcessThatStops(t *testing.T) {
+	const lease = 1500 * time.Millisecond
+	for name, fault := range map[string]func(*Lab, int) error{
+		"SIGSTOP": func(l *Lab, i int) error { return l.StopWorker(i, 2*lease) },
+		"SIGKILL": (*Lab).KillWorker,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := NewLab(t, Setup{
+				Locks: []anteroom.LockConfig{{Key: "units", LeaseTime: lease, WatchdogPeriod: 500 * time.Millisecond}}, Units: []int64{1},
+				Processes: 3, Goroutines: 1, Load: LoadKeep, Seed: 1,
+			})
+			holder := func(not int) int {
+				for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+					for _, field := range l.Admin.HKeys(t.Context(), "units").Val() {
+						if i := l.of(field); i >= 0 && i != not {
+							return i
+						}
+					}
+				}
+				t.Fatal("nobody has the units")
+				return -1
+			}
+			for range 3 {
+				first := holder(-1)
+				time.Sleep(lease / 2) // its lease is the whole one
+				begin, ended := time.Now(), make(chan error, 1)
+				go func() { ended <- fault(l, first) }()
+				holder(first)
+				if took := time.Since(begin); took > lease+time.Second {
+					t.Errorf("the units were free after %v", took)
+				}
+				if err := <-ended; err != nil {
+					t.Error(err)
+				}
+			}
+			o := l.Finish(10 * time.Second)
+			if len(o.Findings)+o.Stuck+len(o.Leaks)+len(o.Problems) > 0 || o.Acquisitions < 4 {
+				t.Fatalf("%d acquisitions, %d stuck, %v %v %v", o.Acquisitions, o.Stuck, o.Findings, o.Leaks, o.Problems)
+			}
+		})
+	}
+}

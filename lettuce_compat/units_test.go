@@ -1,0 +1,587 @@
+package lettucecompat_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+)
+
+const all = lettucecompat.AllUnits
+
+// The terms of an RWMutex, of one with tokens, and of a Semaphore.
+var (
+	rwTerms       = &lettucecompat.Terms{Call: callLease, Lease: lease, Life: lease}
+	fencedRWTerms = &lettucecompat.Terms{Call: callLease, Lease: lease, Life: lease, Fenced: true}
+)
+
+func semaphore(capacity int64) *lettucecompat.Terms {
+	return &lettucecompat.Terms{Call: callLease, Lease: lease, Life: lease, Capacity: capacity}
+}
+
+// units is a statement of p under its next number: what it has (-1: a place), keeps and wants.
+func (p *peer) units(have, keep, want int64, change ...func(*lettucecompat.UnitsStatement)) lettucecompat.UnitsStatement {
+	p.n++
+	s := lettucecompat.UnitsStatement{Key: p.key, N: p.n, Since: p.unit, Keep: keep, Want: want, Terms: p.terms}
+	switch {
+	case have < 0:
+		s.Have = place
+	case have > 0:
+		s.Have, s.Units = unit, have
+	}
+	for _, f := range change {
+		f(&s)
+	}
+	return s
+}
+
+func try(s *lettucecompat.UnitsStatement)   { s.Try = true }
+func again(s *lettucecompat.UnitsStatement) { s.Again = true }
+
+// wants sends a statement about units, whose answer is word, and learns from it.
+func (p *peer) wants(what string, word lettucecompat.Word, s lettucecompat.UnitsStatement) lettucecompat.UnitsAnswer {
+	p.t.Helper()
+	a := p.StateUnits(ctx, s)
+	if a.Outcome != ok || a.Word != word {
+		p.t.Fatalf("%s: %s: %v %v (%+v), want %v", p.id, what, a.Outcome, a.Word, a, word)
+	}
+	if a.Units > 0 {
+		p.unit = s.N
+	}
+	return a
+}
+
+// reads and writes take an RWMutex, which is free for them.
+func (p *peer) reads() lettucecompat.UnitsAnswer {
+	p.t.Helper()
+	return p.wants("read", has, p.units(0, 0, 1))
+}
+
+func (p *peer) writes() lettucecompat.UnitsAnswer {
+	p.t.Helper()
+	return p.wants("write", has, p.units(0, 0, all))
+}
+
+// drops releases so many units.
+func (p *peer) drops(units int64) {
+	p.t.Helper()
+	p.wants("release", hasNothing, p.units(units, 0, 0))
+}
+
+// calledFor waits until p is called, for so many units.
+func (p *peer) calledFor(units int64) lettucecompat.Message {
+	p.t.Helper()
+	m := p.called()
+	want(p.t, p.id+": units of the call", m.Units, units)
+	return m
+}
+
+// unitsPeer makes a client that listens, whose lock is one of units.
+func (b *bed) unitsPeer(t testing.TB, id string, terms *lettucecompat.Terms) *peer {
+	t.Helper()
+	p := b.peer(t, id)
+	p.terms = terms
+	return p
+}
+
+// TestUnits_S13_EveryRow: each row of the table of UnitsStatement on each state in which Redis can be.
+func TestUnits_S13_EveryRow(t *testing.T) {
+	both(t, func(t *testing.T, b *bed) {
+		for _, r := range []struct {
+			name             string
+			have, keep, want int64
+			// the word if the client has nothing and the lock is free; nothing, and it is taken; a place; 3 units
+			free, taken, placed, held lettucecompat.Word
+			left                      int64 // units after the last
+		}{
+			{"ask", 0, 0, 2, has, waits, waits, has, 2},
+			{"confirm", -1, 2, 2, wordGone, wordGone, waits, has, 2},
+			{"renew", 3, 3, 3, lost, lost, lost, has, 3},
+			{"want more", 3, 3, 5, lost, lost, lost, has, 5},
+			{"shrink", 3, 1, 1, lost, lost, lost, has, 1},
+			{"turn", 3, 1, 2, lost, lost, lost, has, 2},
+			{"turn of all", 3, 0, 3, lost, lost, lost, has, 3},
+			{"more than there is", 4, 4, 4, lost, lost, lost, lost, 3},
+			{"release", 3, 0, 0, lost, lost, lost, hasNothing, 0},
+			{"leave", 0, 0, 0, hasNothing, hasNothing, hasNothing, hasNothing, 0},
+		} {
+			for i, word := range []lettucecompat.Word{r.free, r.taken, r.placed, r.held} {
+				name := fmt.Sprint(r.name, " ", []string{"free", "taken", "placed", "held"}[i])
+				b.raw.FlushAll(ctx)
+				a, z := newPeer(t, b.rdb, "a"), newPeer(t, b.rdb, "z")
+				a.terms, z.terms = semaphore(7), semaphore(7)
+				if i == 1 || i == 2 {
+					z.wants("holds", has, z.units(0, 0, 7))
+				}
+				if i == 2 {
+					a.wants("waits", waits, a.units(0, 0, 2))
+				}
+				a.unit = a.n + 1
+				if i == 3 {
+					a.wants("holds", has, a.units(0, 0, 3))
+				}
+				got := a.wants(name, word, a.units(r.have, r.keep, r.want))
+				if i == 3 {
+					h := b.hash(t, "k")
+					want(t, name+": record", strings.HasPrefix(h["a"], fmt.Sprint(a.n, " ", r.left, " ")) || word == lost || r.left == 0 && h["a"] == "", true)
+				}
+				if word == has {
+					want(t, name+": units", got.Units, r.want)
+				}
+				want(t, name+": place", len(b.placeOf("a")) > 0, word == waits || i == 2 && r.have > 0)
+			}
+		}
+	})
+}
+
+// TestUnits_S12_I13_VoidChangesNothing: a record or a place with the number of the statement, or a greater one, voids it.
+func TestUnits_S12_I13_VoidChangesNothing(t *testing.T) {
+	both(t, func(t *testing.T, b *bed) {
+		a, x := b.unitsPeer(t, "a", rwTerms), b.unitsPeer(t, "x", rwTerms)
+		a.reads()
+		x.wants("write", waits, x.units(0, 0, all))
+		a.contended()
+		before, line := fmt.Sprint(b.hash(t, "k")), fmt.Sprint(b.hash(t, lineOfK))
+		for _, p := range []*peer{a, x} {
+			for _, late := range []uint64{0, 1} {
+				for _, s := range []lettucecompat.UnitsStatement{p.units(1, 1, 1), p.units(1, 0, 0), p.units(0, 0, 0), p.units(0, 0, all), p.units(-1, 1, 1)} {
+					s.N, s.Since = first+1-late, first
+					p.wants("late", void, s)
+				}
+			}
+		}
+		want(t, "hash", fmt.Sprint(b.hash(t, "k")), before)
+		want(t, "line", fmt.Sprint(b.hash(t, lineOfK)), line)
+	})
+}
+
+// TestUnits_S13_Lost: units that were deleted, or that are of a late statement, are not had; also after a call of the place that
+// was confirmed with them.
+func TestUnits_S13_Lost(t *testing.T) {
+	both(t, func(t *testing.T, b *bed) {
+		a, x := b.unitsPeer(t, "a", rwTerms), b.unitsPeer(t, "x", rwTerms)
+		a.reads()
+		a.wants("renew", has, a.units(1, 1, 1))
+		told, late := a.unit, a.units(0, 0, 1)
+		late.N = told - 1
+		b.raw.Del(ctx, "k")
+		a.wants("a late ask", has, late)
+		a.unit = told
+		a.wants("renew", lost, a.units(1, 1, 1))
+		a.wants("leave", hasNothing, a.units(0, 0, 0))
+
+		a.reads()
+		x.reads()
+		a.wants("more", waits, a.units(1, 1, all))
+		b.raw.Del(ctx, "k")
+		x.wants("write", waits, x.units(0, 0, all))
+		a.calledFor(all)
+		a.unit = a.n
+		a.wants("renew", lost, a.units(1, all, all))
+	})
+}
+
+// TestUnits_S15_S17_S18_Ends: what is new ends after the call lease, what is kept after the lease; who comes after that finds it free,
+// and the key lives until the last end.
+func TestUnits_S15_S17_S18_Ends(t *testing.T) {
+	both(t, func(t *testing.T, b *bed) {
+		short := &lettucecompat.Terms{Call: 50 * time.Millisecond, Lease: 10 * time.Second, Life: lease}
+		a, x, y := b.unitsPeer(t, "a", short), b.unitsPeer(t, "x", short), b.unitsPeer(t, "y", short)
+		want(t, "TTL of a grant", a.reads().TTL, short.Call)
+		x.reads()
+		got := x.wants("renew", has, x.units(1, 1, 1))
+		want(t, "TTL", got.TTL, short.Lease)
+		b.wantTTL(t, "k", short.Lease, short.Lease+2*time.Second)
+		got = y.wants("write", waits, y.units(0, 0, all))
+		want(t, "next", got.Next <= short.Call, true)
+		a.contended()
+		x.contended()
+		eventually(t, "a's is over", func() bool { return y.StateUnits(ctx, y.units(-1, all, all)).Next > time.Second })
+		_, there := b.hash(t, "k")["a"]
+		want(t, "a is there", there, false)
+		a.wants("renew", lost, a.units(1, 1, 1))
+		x.drops(1)
+		y.calledFor(all)
+		y.drops(all)
+		b.nothingLeft(t)
+	})
+}
+
+// TestUnits_S20_Calls: those who fit are called, up to the first that does not; nobody passes it, and a try is refused.
+func TestUnits_S20_Calls(t *testing.T) {
+	both(t, func(t *testing.T, b *bed) {
+		var p []*peer
+		for i := range 6 {
+			p = append(p, b.unitsPeer(t, fmt.Sprint("p", i), rwTerms))
+		}
+		p[0].writes()
+		for i, w := range []int64{1, 1, all, 1} {
+			got := p[i+1].wants("waits", waits, p[i+1].units(0, 0, w))
+			want(t, "ahead", got.Ahead, i)
+		}
+		p[0].contended()
+		p[5].wants("try", wordRefused, p[5].units(0, 0, 1, try))
+		p[0].drops(all)
+		want(t, "contended", p[1].calledFor(1).Contended, true)
+		want(t, "contended", p[2].calledFor(1).Contended, true)
+		p[3].silent()
+		p[5].wants("try", wordRefused, p[5].units(0, 0, 1, try))
+		p[1].drops(1)
+		p[2].drops(1)
+		p[3].calledFor(all)
+		p[3].drops(all)
+		want(t, "contended", p[4].calledFor(1).Contended, false)
+		p[4].drops(1)
+		b.nothingLeft(t)
+	})
+}
+
+// TestUnits_S20_OwnUnitsDoNotCount, and who has enough waits again for nobody but others.
+func TestUnits_S20_S23_OwnUnits(t *testing.T) {
+	both(t, func(t *testing.T, b *bed) {
+		a, x := b.unitsPeer(t, "a", rwTerms), b.unitsPeer(t, "x", rwTerms)
+		a.reads()
+		want(t, "units", a.wants("alone", has, a.units(1, 1, all)).Units, int64(all))
+		want(t, "units", a.wants("shrink", has, a.units(all, 1, 1)).Units, int64(1))
+		x.wants("write", waits, x.units(0, 0, all))
+		a.contended()
+		got := a.wants("again", waits, a.units(1, 1, 1, again))
+		want(t, "units", got.Units, int64(1))
+		want(t, "ahead", got.Ahead, 1)
+		a.wants("the readers leave", waits, a.units(1, 0, 1))
+		x.calledFor(all)
+		x.drops(all)
+		a.calledFor(1)
+		got = a.wants("again, alone", has, a.units(1, 1, 1, again))
+		want(t, "contended", got.Contended, false)
+	})
+}
+
+// TestUnits_S20_MoreThan64: one script calls 64; the last in line continues.
+func TestUnits_S20_MoreThan64(t *testing.T) {
+	b := onReal(t, nil)
+	a := b.unitsPeer(t, "a", rwTerms)
+	a.writes()
+	var readers []*peer
+	for i := range 70 {
+		readers = append(readers, b.unitsPeer(t, fmt.Sprint("r", i), rwTerms))
+		readers[i].wants("read", waits, readers[i].units(0, 0, 1))
+	}
+	a.contended()
+	a.drops(all)
+	for _, r := range readers[:64] {
+		r.calledFor(1)
+	}
+	last := readers[69]
+	want(t, "retry", last.retries(), time.Duration(0))
+	last.unit = last.n
+	last.wants("confirm", has, last.units(-1, 1, 1))
+	for _, r := range readers[64:69] {
+		r.calledFor(1)
+	}
+}
+
+// TestUnits_S21_WhoDoesNotListen is passed and keeps its place.
+func TestUnits_S21_WhoDoesNotListen(t *testing.T) {
+	both(t, func(t *testing.T, b *bed) {
+		a, x, y := b.unitsPeer(t, "a", rwTerms), b.unitsPeer(t, "x", rwTerms), b.unitsPeer(t, "y", rwTerms)
+		a.writes()
+		x.wants("write", waits, x.units(0, 0, all))
+		y.wants("write", waits, y.units(0, 0, all))
+		b.deafens(t, x)
+		a.drops(all)
+		y.calledFor(all)
+		want(t, "ahead", x.wants("confirm", waits, x.units(-1, all, all)).Ahead, 0)
+		y.drops(all)
+		x.wants("confirm", has, x.units(-1, all, all))
+	})
+}
+
+// TestUnits_S22_ToldOnce: all who hold hear once that somebody waits, also more than a script notifies.
+func TestUnits_S22_ToldOnce(t *testing.T) {
+	b := onReal(t, nil)
+	a, w := b.unitsPeer(t, "a", rwTerms), b.unitsPeer(t, "w", rwTerms)
+	const others = 300
+	ends := time.Now().Add(time.Minute).UnixMilli()
+	h := map[string]string{":": fmt.Sprintf("rw %d %d %d %d", all, others, ends, ends)}
+	for i := range others {
+		h[fmt.Sprint("r", i)] = fmt.Sprintf("%d 1 %d 0 %d", first, ends, all)
+	}
+	b.put(t, "k", h, time.Minute)
+	a.reads()
+	w.wants("write", waits, w.units(0, 0, all))
+	told := func() (n int) {
+		for _, record := range b.hash(t, "k") {
+			if words := strings.Fields(record); len(words) == 5 && words[0] != "rw" && words[3] == "1" {
+				n++
+			}
+		}
+		return n
+	}
+	want(t, "told", told(), 256)
+	w.wants("confirm", waits, w.units(-1, all, all))
+	want(t, "told", told(), others+1)
+	a.contended()
+	w.wants("confirm", waits, w.units(-1, all, all))
+	a.silent()
+	want(t, "contended", a.wants("renew", has, a.units(1, 1, 1)).Contended, true)
+	w.wants("leave", hasNothing, w.units(0, 0, 0))
+	want(t, "contended", a.wants("renew", has, a.units(1, 1, 1)).Contended, false)
+}
+
+// TestUnits_S6_LeastCapacity: of those who hold counts, and no longer than they hold.
+func TestUnits_S6_LeastCapacity(t *testing.T) {
+	both(t, func(t *testing.T, b *bed) {
+		a, x, y := b.unitsPeer(t, "a", semaphore(7)), b.unitsPeer(t, "x", semaphore(5)), b.unitsPeer(t, "y", semaphore(7))
+		want(t, "capacity", a.wants("3 of 7", has, a.units(0, 0, 3)).Capacity, int64(7))
+		got := x.wants("1 of 5", has, x.units(0, 0, 1))
+		want(t, "capacity", got.Capacity, int64(5))
+		got = y.wants("try 2 of 7", wordRefused, y.units(0, 0, 2, try))
+		want(t, "capacity", got.Capacity, int64(5))
+		y.wants("1 of 7", has, y.units(0, 0, 1))
+		x.drops(1)
+		got = y.wants("more", has, y.units(1, 1, 4))
+		want(t, "units", got.Units, int64(4))
+		want(t, "capacity", got.Capacity, int64(7))
+		x.wants("nothing is left for its capacity", wordRefused, x.units(0, 0, 1, try))
+	})
+}
+
+// TestUnits_S5_Tokens: a writer's is above all before it. A reader's is not below those of the writer before it, be they named or
+// not, equal to that of the readers beside it, and below that of the next writer.
+func TestUnits_S5_Tokens(t *testing.T) {
+	both(t, func(t *testing.T, b *bed) {
+		a, x := b.unitsPeer(t, "a", fencedRWTerms), b.unitsPeer(t, "x", fencedRWTerms)
+		r := a.reads() // makes the record
+		want(t, "token", r.Token > 0, true)
+		want(t, "beside it", x.reads().Token, r.Token)
+		want(t, "renewed", a.wants("renew", has, a.units(1, 1, 1)).Token, int64(0))
+		x.drops(1)
+		w := a.wants("write", has, a.units(1, 1, all))
+		want(t, "writer after reader", w.Token > r.Token, true)
+		s := a.units(all, 1, 1)
+		s.LastToken = w.Token + 3
+		want(t, "kept", a.wants("shrink", has, s).Token, int64(0))
+		want(t, "reader beside it", x.reads().Token, w.Token+3)
+		a.drops(1)
+		x.drops(1)
+		time.Sleep(2 * time.Millisecond)
+		next := x.reads().Token
+		want(t, "above what may have been handed out, below now", next > w.Token+3 && next < b.raw.Time(ctx).Val().UnixMicro(), true)
+		x.drops(1)
+		want(t, "writer", x.writes().Token > next, true)
+	})
+}
+
+// TestUnits_S8_OneKeyOneKind: each kind refuses the others with an error that names what is there, and changes nothing.
+func TestUnits_S8_OneKeyOneKind(t *testing.T) {
+	both(t, func(t *testing.T, b *bed) {
+		rw, sem, mutex := b.unitsPeer(t, "rw", rwTerms), b.unitsPeer(t, "sem", semaphore(7)), b.peer(t, "mutex")
+		refuses := func(what string, says string, outcome lettucecompat.Outcome, err error) {
+			t.Helper()
+			if outcome != failed || !lettucecompat.Permanent(err) || !strings.Contains(err.Error(), "WRONGTYPE the key holds "+says) {
+				t.Errorf("%s: %v, %v, want %q", what, outcome, err, says)
+			}
+		}
+		unitsRefuse := func(p *peer, says string) {
+			t.Helper()
+			before := b.dump("k")
+			for _, s := range []lettucecompat.UnitsStatement{p.units(0, 0, 1), p.units(0, 0, 1, try), p.units(1, 1, 1), p.units(1, 0, 0), p.units(0, 0, 0), p.units(-1, 1, 1)} {
+				a := p.StateUnits(ctx, s)
+				refuses(fmt.Sprint(p.id, " ", s.Have, s.Keep, s.Want), says, a.Outcome, a.Err)
+			}
+			want(t, "value", b.dump("k"), before)
+			want(t, "line", b.raw.Exists(ctx, lineOfK).Val(), int64(0))
+		}
+		rw.reads()
+		unitsRefuse(sem, "an RWMutex")
+		a := mutex.ask()
+		refuses("ask", "a lock of another kind", a.Outcome, a.Err)
+		rw.drops(1)
+		sem.wants("1", has, sem.units(0, 0, 1))
+		unitsRefuse(rw, "a Semaphore")
+		sem.drops(1)
+		mutex.takes()
+		unitsRefuse(rw, "a Mutex")
+		mutex.releases()
+		b.put(t, "k", hash{"user": "anna"}, 0)
+		unitsRefuse(rw, "a hash that is no lock")
+		b.put(t, "k", hash{":": "1"}, 0)
+		unitsRefuse(rw, "a lock of another kind")
+		b.raw.Del(ctx, "k")
+		b.raw.Set(ctx, "k", "theirs", 0)
+		unitsRefuse(rw, "a value of type string")
+	})
+}
+
+// TestUnits_S8_APlaceOfAnotherKindIsNotCalled: it blocks until it ends.
+func TestUnits_S8_APlaceOfAnotherKindIsNotCalled(t *testing.T) {
+	both(t, func(t *testing.T, b *bed) {
+		a, x := b.unitsPeer(t, "a", rwTerms), b.peer(t, "x")
+		x.takes()
+		y := b.peer(t, "y")
+		y.waits(0)
+		b.raw.Del(ctx, "k")
+		want(t, "ahead", a.wants("read", waits, a.units(0, 0, 1)).Ahead, 1)
+		b.age(t, y, time.Hour)
+		a.wants("confirm", has, a.units(-1, 1, 1))
+		y.silent()
+	})
+}
+
+// TestUnits_InspectAndForce: a tool sees who has what and who waits, and deletes it; holders and waiters hear of that.
+func TestUnits_InspectAndForce(t *testing.T) {
+	both(t, func(t *testing.T, b *bed) {
+		a, x, w := b.unitsPeer(t, "a", semaphore(7)), b.unitsPeer(t, "x", semaphore(5)), b.unitsPeer(t, "w", semaphore(7))
+		a.wants("3", has, a.units(0, 0, 3))
+		x.wants("2", has, x.units(0, 0, 2))
+		w.wants("1", waits, w.units(0, 0, 1))
+		a.contended()
+		x.contended()
+		info, err := w.Inspect(ctx, "k", false)
+		if err != nil || len(info.Holders) != 2 {
+			t.Fatalf("%+v, %v", info, err)
+		}
+		want(t, "kind", info.Kind, "sem")
+		want(t, "capacity", info.Capacity, int64(5))
+		want(t, "standing", info.Standing, 1)
+		want(t, "first", info.First, "w")
+		for _, h := range info.Holders {
+			want(t, "units of "+h.Client, h.Count, map[string]int64{"a": 3, "x": 2}[h.Client])
+		}
+		forced, err := w.ForceRelease(ctx, "k", false)
+		if err != nil || len(forced) != 2 {
+			t.Fatalf("forced %v, %v", forced, err)
+		}
+		want(t, "forced", a.message(lettucecompat.MessageForced).N, a.n)
+		want(t, "forced", x.message(lettucecompat.MessageForced).N, x.n)
+		want(t, "retry", w.retries(), time.Duration(0))
+		w.unit = w.n
+		w.wants("confirm", has, w.units(-1, 1, 1))
+		a.wants("renew", lost, a.units(3, 3, 3))
+	})
+}
+
+// TestUnits_InspectShowsNoDead: whose lease is over has nothing, though no script has removed its record yet.
+func TestUnits_InspectShowsNoDead(t *testing.T) {
+	both(t, func(t *testing.T, b *bed) {
+		with := func(capacity int64) *lettucecompat.Terms {
+			return &lettucecompat.Terms{Call: 50 * time.Millisecond, Lease: 10 * time.Second, Life: lease, Capacity: capacity}
+		}
+		a, x := b.unitsPeer(t, "a", with(5)), b.unitsPeer(t, "x", with(7))
+		a.wants("1", has, a.units(0, 0, 1))
+		x.wants("2", has, x.units(0, 0, 2))
+		x.wants("renew", has, x.units(2, 2, 2))
+		info := func() lettucecompat.Info {
+			i, err := x.Inspect(ctx, "k", false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return i
+		}
+		eventually(t, "a has nothing", func() bool { return len(info().Holders) == 1 })
+		i := info()
+		if i.Holders[0].Client != "x" || i.Capacity != 7 || i.TTL > 10*time.Second || i.TTL < 9*time.Second {
+			t.Errorf("%+v", i)
+		}
+		_, there := b.hash(t, "k")["a"]
+		want(t, "a's record is there", there, true)
+		x.drops(2)
+		a.wants("1", has, a.units(0, 0, 1))
+		eventually(t, "nobody has anything", func() bool { i := info(); return !i.Exists && i.Kind == "" && len(i.Holders) == 0 })
+	})
+}
+
+// TestUnits_I2_NoScriptSeesNonsense.
+func TestUnits_I2_NoScriptSeesNonsense(t *testing.T) {
+	b := onMini(t)
+	p := newPeer(t, b.rdb, "p")
+	p.terms = semaphore(7)
+	for name, s := range map[string]lettucecompat.UnitsStatement{
+		"more than the capacity":       p.units(0, 0, 8),
+		"less than nothing":            p.units(0, 0, -1),
+		"nothing is kept":              p.units(0, 1, 1),
+		"a place with units":           p.units(-1, 1, 1, func(s *lettucecompat.UnitsStatement) { s.Units = 1 }),
+		"units without units":          p.units(1, 1, 1, func(s *lettucecompat.UnitsStatement) { s.Units = 0 }),
+		"a try that waits":             p.units(1, 1, 1, again, try),
+		"a place for nothing":          p.units(1, 1, 0, again),
+		"a small number":               p.units(0, 0, 1, func(s *lettucecompat.UnitsStatement) { s.N = 5 }),
+		"too large a capacity":         p.units(0, 0, 1, func(s *lettucecompat.UnitsStatement) { s.Terms = semaphore(lettucecompat.MostUnits + 1) }),
+		"a negative capacity":          p.units(0, 0, 0, func(s *lettucecompat.UnitsStatement) { s.Terms = semaphore(-1) }),
+		"a key of the library's own":   p.units(0, 0, 1, func(s *lettucecompat.UnitsStatement) { s.Key = lineOfK }),
+		"something that cannot be had": p.units(0, 0, 1, func(s *lettucecompat.UnitsStatement) { s.Have = 7 }),
+	} {
+		want(t, name, p.StateUnits(ctx, s).Outcome, failed)
+	}
+	b.nothingLeft(t)
+}
+
+// TestUnits_I3_OnlyFromAMaster, and in full memory grants fail, renewals, shrinking and releases do not. Errors change nothing.
+func TestUnits_I3_FullMemoryAndMissingRights(t *testing.T) {
+	b := onReal(t, nil)
+	p, q := newPeer(t, b.rdb, "p"), newPeer(t, b.rdb, "q")
+	p.terms, q.terms = semaphore(7), semaphore(7)
+	p.wants("3", has, p.units(0, 0, 3))
+	b.raw.ConfigSet(ctx, "maxmemory", "1")
+	a := q.StateUnits(ctx, q.units(0, 0, 7))
+	want(t, "full", a.Outcome, failed)
+	want(t, "class", lettucecompat.Classify(a.Err), lettucecompat.ClassTransient)
+	p.wants("renew", has, p.units(3, 3, 3))
+	p.wants("shrink", has, p.units(3, 1, 1))
+	p.drops(1)
+	b.nothingLeft(t)
+	q.key = "free"
+	want(t, "full", q.StateUnits(ctx, q.units(0, 0, 1)).Outcome, failed)
+	b.raw.ConfigSet(ctx, "maxmemory", "0")
+	b.nothingLeft(t)
+
+	c := newPeer(t, b.user(t, "~*", "&*", "+@all", "-pexpire"), "c")
+	for _, terms := range []*lettucecompat.Terms{rwTerms, fencedRWTerms} {
+		c.terms = terms
+		a := c.StateUnits(ctx, c.units(0, 0, 1))
+		want(t, "without PEXPIRE", a.Outcome, failed)
+		want(t, "class", lettucecompat.Classify(a.Err), lettucecompat.ClassPermanent)
+		b.wantHash(t, "k", hash{}) // units without an end must not stay
+		b.raw.FlushAll(ctx)
+	}
+	p.terms = rwTerms
+	p.reads()
+	c.terms = &lettucecompat.Terms{Call: 2 * callLease, Lease: lease, Life: lease} // for longer than the key lives
+	before := b.dump("k")
+	want(t, "without PEXPIRE beside a holder", c.StateUnits(ctx, c.units(0, 0, 1)).Outcome, failed)
+	want(t, "value", b.dump("k"), before)
+}
+
+// TestUnits_S16_RenewalsShareRoundTrips: those of many keys, whose callers come together.
+func TestUnits_S16_RenewalsShareRoundTrips(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, trips := onMini(t), &tripCount{}
+		b.rdb.AddHook(trips)
+		p := newPeer(t, b.rdb, "p")
+		p.terms = rwTerms
+		const keys = 100
+		var renewals []lettucecompat.UnitsStatement
+		for i := range keys {
+			p.key = fmt.Sprint("k", i)
+			p.reads()
+			renewals = append(renewals, p.units(1, 1, 1))
+		}
+		trips.all, trips.asked, trips.delay = 0, 0, lettucecompat.SlowAfter/2
+		var wg sync.WaitGroup
+		for _, s := range renewals {
+			wg.Go(func() {
+				if got := p.StateUnits(ctx, s); got.Word != has {
+					t.Errorf("%+v", got)
+				}
+			})
+		}
+		wg.Wait()
+		if trips.asked != keys || trips.all > 5 {
+			t.Errorf("%d round trips for %d renewals", trips.all, trips.asked)
+		}
+	})
+}

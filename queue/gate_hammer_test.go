@@ -1,0 +1,420 @@
+package queue_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/anteroom/anteroom/queue"
+)
+
+// gateRedis plays the other side of a Gate as package sync would: one goroutine states what the gate needs, and the
+// answers are drawn at random: refusals, grants, calls to give way, losses.
+type gateRedis struct {
+	t    *testing.T
+	g    *queue.Gate
+	all  int64
+	zero time.Time
+	kick chan struct{}
+	n    gateTally
+	lose bool
+	mu   sync.Mutex // makes a loss one step for those who look whether their stay has ended
+}
+
+// gateTally counts what happened, so that the test can check that everything did.
+type gateTally struct {
+	grants, losses, told, turns, shrinks, inVain, refused, joined, entered, left, again, downgraded atomic.Int64
+}
+
+func (r *gateRedis) now() time.Duration { return time.Since(r.zero) }
+
+func (r *gateRedis) obey(o queue.Order) {
+	if o == queue.Restate {
+		select {
+		case r.kick <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// drive states until stop is closed. Without an order it looks as rarely as a timer would.
+func (r *gateRedis) drive(stop <-chan struct{}) {
+	for {
+		select {
+		case <-stop:
+			return
+		case <-r.kick:
+		case <-time.After(time.Duration(rand.IntN(400)) * time.Microsecond): // as who waits elsewhere
+			if rand.IntN(2) == 0 {
+				r.n.told.Add(1)
+				r.g.Tell()
+			}
+		}
+		r.state()
+	}
+}
+
+// state does what package sync does with one Demand.
+func (r *gateRedis) state() {
+	d := r.g.Demand()
+	now := r.now()
+	switch {
+	case r.lose && rand.IntN(20) == 0:
+		r.n.losses.Add(1)
+		r.mu.Lock()
+		r.g.Lose()
+		r.mu.Unlock()
+	case d.Told && now >= d.TurnEnds:
+		r.n.turns.Add(1)
+		r.g.Tell()
+	case d.Idle && rand.IntN(2) == 0, rand.IntN(50) == 0:
+		r.shrink(d.Used)
+	}
+	d = r.g.Demand()
+	if d.Keep < d.Units {
+		r.shrink(d.Keep)
+	}
+	if d.Want <= d.Keep && !d.Again {
+		return
+	}
+	if rand.IntN(4) == 0 {
+		r.n.refused.Add(1)
+		r.g.Refuse(errRefused)
+		r.obey(queue.Restate) // who stands is called some time
+		return
+	}
+	r.n.grants.Add(1)
+	r.g.Granted(max(d.Want, d.Keep), rand.IntN(3) == 0, now+time.Minute)
+	r.obey(queue.Restate)
+}
+
+func (r *gateRedis) shrink(keep int64) {
+	if r.g.Shrink(keep) {
+		r.n.shrinks.Add(1)
+		if d := r.g.Demand(); d.Used > keep {
+			r.t.Errorf("I26: %d units are used, %d are kept", d.Used, keep)
+		}
+		return
+	}
+	r.n.inVain.Add(1)
+}
+
+// place is what the visitors of a hammer share. Writers write it, readers read it: -race finds who is not excluded.
+type place struct {
+	value            int
+	readers, writers atomic.Int32
+}
+
+// hammer runs visits against a simulated Redis until all have come in as often as they should, or hang.
+func (r *gateRedis) hammer(goroutines int, visit func(id uint64)) {
+	r.t.Helper()
+	stop, done := make(chan struct{}), make(chan struct{})
+	var redis, wg sync.WaitGroup
+	redis.Go(func() { r.drive(stop) })
+	for id := range goroutines {
+		wg.Go(func() {
+			for range rounds() {
+				visit(uint64(id + 1))
+			}
+		})
+	}
+	go func() { defer close(done); wg.Wait() }()
+	select {
+	case <-done:
+	case <-time.After(60 * time.Second):
+		r.t.Fatalf("the gate hangs: %+v, first waiters %+v", r.g.Demand(), r.g.Peek(3))
+	}
+	close(stop)
+	redis.Wait()
+	if d := r.g.Demand(); d.Used != 0 || d.Waiting != 0 || d.Readers != 0 || d.Lost || !r.g.Shrink(0) {
+		r.t.Errorf("left behind: %+v", d)
+	}
+}
+
+func newGateRedis(t *testing.T, all int64, fair, lose bool) *gateRedis {
+	r := &gateRedis{t: t, g: new(queue.Gate), all: all, zero: time.Now(), kick: make(chan struct{}, 1), lose: lose}
+	r.g.Init(all, fair, 200*time.Microsecond, r.zero)
+	return r
+}
+
+// enter comes in as w says, or returns why not.
+func (r *gateRedis) enter(ctx context.Context, w *queue.Waiter) error {
+	in, order, err := r.g.Enter(w)
+	r.obey(order)
+	if in || err != nil {
+		return err
+	}
+	order, err = r.g.Wait(ctx, w)
+	r.obey(order)
+	return err
+}
+
+// Locks only, as a program uses a sync.RWMutex: the plain value is exact, and -race proves exclusion.
+func TestGate_HammerLocks(t *testing.T) {
+	for name, fair := range map[string]bool{"fair": true, "non-fair": false} {
+		t.Run(name, func(t *testing.T) {
+			r := newGateRedis(t, all, fair, false)
+			var p place
+			var writes atomic.Int64
+			r.hammer(16, func(id uint64) {
+				if rand.IntN(20) > 0 {
+					if r.g.TryJoin(r.now()) {
+						r.n.joined.Add(1)
+					} else if err := r.enter(context.Background(), &queue.Waiter{Need: 1, Kind: queue.NoNotify, Owner: id}); err != nil {
+						t.Error(err)
+						return
+					}
+					_ = p.value
+					r.obey(r.g.Leave())
+					return
+				}
+				w := &queue.Waiter{Need: all, Kind: queue.NoNotify, Owner: id}
+				if err := r.enter(context.Background(), w); err != nil {
+					t.Error(err)
+					return
+				}
+				p.value++
+				writes.Add(1)
+				r.obey(r.g.Exit(w))
+			})
+			if int64(p.value) != writes.Load() {
+				t.Errorf("%d writes left %d", writes.Load(), p.value)
+			}
+			if r.n.joined.Load() == 0 {
+				t.Error("nobody joined by the word")
+			}
+		})
+	}
+}
+
+// Everything at once: losses, contexts that end, tries, downgrades, closing, waiters that come again. Those that cannot
+// be notified exclude each other whatever is lost; the others as long as their stay has not ended.
+func TestGate_HammerEverything(t *testing.T) {
+	for name, fair := range map[string]bool{"fair": true, "non-fair": false} {
+		t.Run(name, func(t *testing.T) {
+			r := newGateRedis(t, all, fair, true)
+			var p place
+			for end := time.Now().Add(20 * time.Second); ; { // on a busy machine a round may miss something
+				r.hammer(16, func(id uint64) { r.visit(&p, id) })
+				missed := r.n.missed()
+				if missed == "" || testing.Short() {
+					return
+				}
+				if time.Now().After(end) {
+					t.Fatal("the hammer never met: " + missed)
+				}
+			}
+		})
+	}
+}
+
+// missed names something that has not happened.
+func (n *gateTally) missed() string {
+	for name, count := range map[string]*atomic.Int64{
+		"grants": &n.grants, "losses": &n.losses, "told": &n.told, "turns": &n.turns, "shrinks": &n.shrinks, "refused": &n.refused,
+		"joined": &n.joined, "entered": &n.entered, "left": &n.left, "again": &n.again, "downgraded": &n.downgraded,
+	} {
+		if count.Load() == 0 {
+			return name
+		}
+	}
+	return ""
+}
+
+// visit is one goroutine's way through the gate.
+func (r *gateRedis) visit(p *place, id uint64) {
+	if rand.IntN(2) == 0 && r.g.TryJoin(r.now()) {
+		r.n.joined.Add(1)
+		p.read(r.t)
+		r.obey(r.g.Leave())
+		return
+	}
+	w := &queue.Waiter{Need: 1, Kind: queue.Kind(rand.IntN(8)), Owner: id}
+	if rand.IntN(8) == 0 {
+		w.Need = all
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	if w.Kind&queue.Refusable != 0 {
+		switch rand.IntN(4) {
+		case 0:
+			cancel()
+		case 1:
+			defer time.AfterFunc(time.Duration(rand.IntN(300))*time.Microsecond, cancel).Stop()
+		}
+	}
+	for {
+		switch err := r.enter(ctx, w); {
+		case errors.Is(err, context.Canceled):
+			r.n.left.Add(1)
+			return
+		case err != nil:
+			return
+		case rand.IntN(30) > 0:
+			r.stay(p, w)
+			return
+		}
+		r.n.again.Add(1)
+		r.obey(r.g.Exit(w))
+		w.Again()
+	}
+}
+
+// stay is from the admission of w to its exit.
+func (r *gateRedis) stay(p *place, w *queue.Waiter) {
+	r.n.entered.Add(1)
+	if w.Kind.CanNotify() {
+		r.mu.Lock() // no loss now: a stay that has not ended excludes
+		if d := r.g.Demand(); d.Grant == w.Grant && !(w.Need == all && d.Used == all || w.Need == 1 && d.Used >= 1) {
+			r.t.Errorf("I14: a stay with need %d: %+v", w.Need, d)
+		}
+		r.mu.Unlock()
+		if rand.IntN(2) == 0 {
+			r.obey(r.g.Downgrade(w))
+			r.n.downgraded.Add(1)
+		}
+		r.obey(r.g.Exit(w))
+		return
+	}
+	if w.Need == all {
+		p.write(r.t)
+		if rand.IntN(2) == 0 {
+			p.readers.Add(1)
+			r.obey(r.g.Downgrade(w))
+			r.n.downgraded.Add(1)
+			p.readers.Add(-1)
+			p.read(r.t)
+		}
+		r.obey(r.g.Exit(w))
+		return
+	}
+	p.read(r.t)
+	r.obey(r.g.Leave())
+}
+
+func (p *place) read(t *testing.T) {
+	p.readers.Add(1)
+	if p.writers.Load() != 0 {
+		t.Error("I14: a reader beside a writer")
+	}
+	_ = p.value
+	p.readers.Add(-1)
+}
+
+func (p *place) write(t *testing.T) {
+	if p.writers.Add(1) != 1 || p.readers.Load() != 0 {
+		t.Error("I14: a writer beside another")
+	}
+	p.value++
+	p.writers.Add(-1)
+}
+
+// Permits of different sizes, given up, lost, and released by whoever.
+func TestGate_HammerSemaphore(t *testing.T) {
+	for name, lose := range map[string]bool{"calm": false, "losses": true} {
+		t.Run(name, func(t *testing.T) {
+			r := newGateRedis(t, 0, true, lose)
+			r.hammer(16, func(id uint64) {
+				w := &queue.Waiter{Need: int64(1 + rand.IntN(5)), Kind: queue.Kind(rand.IntN(8)), Owner: id}
+				ctx, cancel := context.WithCancel(context.Background())
+				defer cancel()
+				if rand.IntN(8) == 0 {
+					defer time.AfterFunc(time.Duration(rand.IntN(300))*time.Microsecond, cancel).Stop()
+				}
+				if r.enter(ctx, w) != nil {
+					return
+				}
+				if d := r.g.Demand(); d.Used > d.Units {
+					t.Errorf("I14: %+v", d)
+				}
+				if w.Kind.CanNotify() || rand.IntN(2) == 0 {
+					r.obey(r.g.Exit(w))
+				} else {
+					r.obey(r.g.Release(w.Need - 1))
+					r.obey(r.g.Release(1))
+				}
+			})
+		})
+	}
+}
+
+// A wake-up that is lost at the end of a burst hangs it: nothing happens then that could make up for it.
+func TestGate_HammerBursts(t *testing.T) {
+	for name, fair := range map[string]bool{"fair": true, "non-fair": false} {
+		t.Run(name, func(t *testing.T) {
+			r := newGateRedis(t, all, fair, false)
+			r.g.Granted(all, false, forever)
+			var p place
+			for range rounds() {
+				var wg sync.WaitGroup
+				for id := range 6 {
+					wg.Go(func() {
+						for range 4 {
+							r.visit(&p, uint64(id+1))
+						}
+					})
+				}
+				done := make(chan struct{})
+				go func() { defer close(done); wg.Wait() }()
+				select {
+				case <-done:
+				case <-time.After(30 * time.Second):
+					t.Fatalf("the gate hangs: %+v, first waiters %+v", r.g.Demand(), r.g.Peek(3))
+				}
+				if d := r.g.Demand(); d.Used != 0 || d.Waiting != 0 || d.Readers != 0 {
+					t.Fatalf("left behind: %+v", d)
+				}
+			}
+		})
+	}
+}
+
+// Under steady contention everybody comes in, and nobody waits for much longer than the others.
+func TestGate_HammerNobodyStarves(t *testing.T) {
+	for name, fair := range map[string]bool{"fair": true, "non-fair": false} {
+		t.Run(name, func(t *testing.T) {
+			g := newRWGate(fair)
+			stop := make(chan struct{})
+			var wg sync.WaitGroup
+			for i := range 8 {
+				wg.Go(func() { // busy ones, whom nobody counts
+					for {
+						select {
+						case <-stop:
+							return
+						default:
+						}
+						if i < 2 {
+							g.Lock()
+							g.Unlock() //nolint:staticcheck // an empty section is as busy as can be
+						} else {
+							g.RLock()
+							g.RUnlock()
+						}
+					}
+				})
+			}
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				for range 50 {
+					g.Lock()
+					g.Unlock() //nolint:staticcheck // as above
+					g.RLock()
+					g.RUnlock()
+				}
+			}()
+			select {
+			case <-done:
+			case <-time.After(60 * time.Second):
+				t.Errorf("starved: %+v", g.Demand())
+			}
+			close(stop)
+			wg.Wait()
+		})
+	}
+}

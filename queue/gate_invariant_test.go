@@ -1,0 +1,750 @@
+package queue_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/anteroom/anteroom/queue"
+)
+
+func TestGate_I14_AWriterIsAlone(t *testing.T) {
+	rwGates(t, func(x *gateFixture) {
+		x.give(all)
+		w := x.come(all, lock)
+		x.mustJoin(false)
+		reader, writer := x.park(1, hold), x.park(all, lock)
+		reader.mustWait()
+		x.g.Exit(w.w)
+		reader.mustBeIn()
+		writer.mustWait()
+		x.must("readers", x.g.Demand().Readers, int64(1))
+		x.g.Exit(reader.w)
+		writer.mustBeIn()
+		x.g.Exit(writer.w)
+	})
+}
+
+// With one unit there are readers only, and with none nobody.
+func TestGate_I14_UnitsAreNeverExceeded(t *testing.T) {
+	rwGates(t, func(x *gateFixture) {
+		reader := x.park(1, lock)
+		reader.mustWait()
+		x.mustState(0, 1)
+		x.give(1)
+		reader.mustBeIn()
+		x.g.Leave()
+		writer := x.park(all, lock)
+		writer.mustWait()
+		x.mustState(1, all)
+		x.give(all)
+		writer.mustBeIn()
+		x.g.Exit(writer.w)
+	})
+	inGate(t, 0, true, func(x *gateFixture) {
+		x.give(3)
+		x.come(2, hold)
+		two := x.park(2, lock)
+		two.mustWait()
+		x.mustState(3, 4)
+		x.give(4)
+		two.mustBeIn()
+		x.must("used", x.g.Demand().Used, int64(4))
+	})
+}
+
+func TestGate_I15_TheLastReaderLetsTheWriterIn(t *testing.T) {
+	rwGates(t, func(x *gateFixture) {
+		x.open(all)
+		x.mustJoin(true)
+		x.mustJoin(true)
+		w := x.park(all, lock)
+		x.mustJoin(false)
+		x.g.Leave()
+		w.mustWait()
+		x.g.Leave()
+		w.mustBeIn()
+		x.g.Exit(w.w)
+		x.mustJoin(true)
+		x.g.Leave()
+	})
+}
+
+// A reader that finds the gate closed after it has added counts as one inside until it subtracts: a writer that counted
+// it must not wait for ever.
+func TestGate_I15_WhoAddedInVainPassesOn(t *testing.T) {
+	rwGates(t, func(x *gateFixture) {
+		x.open(all)
+		x.g.AddReader() // as TryJoin does, which stops here
+		w := x.park(all, lock)
+		w.mustWait()
+		x.g.Withdraw()
+		w.mustBeIn()
+		x.g.Exit(w.w)
+		x.mustJoin(true)
+		x.must("admissions", x.g.Demand().Admissions, uint32(5)) // what was in vain is none
+		x.g.Leave()
+	})
+}
+
+func TestGate_I16_NobodyComesInAfterTheDeadline(t *testing.T) {
+	rwGates(t, func(x *gateFixture) {
+		x.open(all)
+		deadline := x.now() + time.Second
+		x.must("Renewed", x.g.Renewed(false, deadline), queue.Nothing)
+		x.must("TryJoin before it", x.g.TryJoin(deadline-1), true)
+		x.must("TryJoin at it", x.g.TryJoin(deadline), false)
+		x.g.Leave()
+		time.Sleep(time.Second)
+		reader, writer := x.park(1, lock), x.park(all, hold)
+		x.must("a try", entered(x.enter(1, queue.Try|hold).in, nil), "queued")
+		reader.mustWait()
+		x.mustState(all, all) // a renewal is due, and no statement
+		x.g.Renewed(false, forever)
+		reader.mustBeIn()
+		writer.mustWait()
+		x.g.Leave()
+		writer.mustBeIn()
+		x.g.Exit(writer.w)
+	})
+}
+
+// The end of the turn is seen by the clock, by whoever comes first after it.
+func TestGate_I16_ToldTheGateClosesAtTheEndOfTheTurn(t *testing.T) {
+	rwGates(t, func(x *gateFixture) {
+		x.open(all)
+		end := x.g.Demand().TurnEnds
+		x.must("Tell", x.g.Tell(), queue.Nothing)
+		x.must("TryJoin before the end", x.g.TryJoin(end-1), true)
+		x.must("TryJoin at the end", x.g.TryJoin(end), false)
+		time.Sleep(handOff)
+		v := x.line(1, lock)
+		x.must("order", v.order, queue.Restate)
+		d := x.g.Demand()
+		x.must("one inside, who needs no place", d.Again, true)
+		x.mustState(1, 1)
+		x.must("order of the last reader", x.g.Leave(), queue.Restate)
+		x.mustState(0, 1)
+		v.wait().giveUp()
+		x.must("order", v.later, queue.Restate)
+		x.mustState(0, 0)
+	})
+}
+
+// Nobody comes: Tell at the end of the turn gives the order.
+func TestGate_I16_TellAtTheEndOfTheTurn(t *testing.T) {
+	rwGates(t, func(x *gateFixture) {
+		x.open(all)
+		x.g.Tell()
+		x.mustState(all, all)
+		time.Sleep(x.g.Demand().TurnEnds - x.now())
+		x.must("Tell", x.g.Tell(), queue.Restate)
+		x.must("Tell again", x.g.Tell(), queue.Nothing)
+		x.mustState(0, 0)
+		x.must("Shrink", x.g.Shrink(0), true)
+		x.must("units", x.g.Demand().Units, int64(0))
+	})
+}
+
+// A unit held for longer than a turn closes at once when told. That nobody waits any more opens it.
+func TestGate_I17_OpenUntilToldAndAgainAfterwards(t *testing.T) {
+	rwGates(t, func(x *gateFixture) {
+		x.open(1)
+		time.Sleep(2 * handOff)
+		x.mustJoin(true)
+		x.must("Tell", x.g.Tell(), queue.Nothing) // the unit is used
+		x.mustJoin(false)
+		v := x.park(1, lock)
+		v.mustWait()
+		x.g.Renewed(false, forever)
+		v.mustBeIn()
+		x.mustJoin(true)
+	})
+}
+
+func TestGate_I17_TheFirstReaderOfATurnIsNoticed(t *testing.T) {
+	rwGates(t, func(x *gateFixture) {
+		v := x.park(1, lock)
+		x.give(1)
+		v.mustBeIn()
+		x.mustJoin(false)
+		x.must("the only one leaves", x.g.Leave(), queue.Restate)
+		x.must("idle", x.g.Demand().Idle, true)
+		x.must("the second comes", x.come(1, lock).order, queue.Restate)
+		x.must("idle", x.g.Demand().Idle, false)
+		x.mustJoin(true)
+		x.must("order", x.g.Leave(), queue.Nothing)
+		x.must("order", x.g.Leave(), queue.Nothing)
+		x.must("idle", x.g.Demand().Idle, false)
+		x.must("admissions", x.g.Demand().Admissions, uint32(3))
+	})
+}
+
+func TestGate_I17_ClosedWhileAWriterWaits(t *testing.T) {
+	rwGates(t, func(x *gateFixture) {
+		x.open(1)
+		x.mustJoin(true)
+		w := x.park(all, hold)
+		x.must("order", w.order, queue.Restate)
+		x.mustState(1, all)
+		x.mustJoin(false)
+		w.giveUp()
+		w.mustHaveLeft(errGiveUp)
+		x.must("order", w.later, queue.Restate)
+		x.mustState(1, 1)
+		x.mustJoin(true)
+	})
+}
+
+// A waiter that was admitted, woken or only queued when its context ended passes on what was meant for it.
+func TestGate_I18_WhoGivesUpPassesOn(t *testing.T) {
+	rwGates(t, func(x *gateFixture) {
+		x.give(all)
+		w := x.come(all, lock)
+		heir, next, reader := x.line(all, hold), x.park(all, hold), x.park(1, lock)
+		first := heir
+		if !x.fair { // readers come before writers
+			x.g.Exit(w.w)
+			reader.mustBeIn()
+			x.g.Leave()
+		} else {
+			x.g.Exit(w.w)
+		}
+		first.cancel(errGiveUp)
+		first.wait().mustHaveLeft(errGiveUp)
+		next.mustBeIn()
+		x.g.Exit(next.w)
+		reader.mustBeIn()
+	})
+}
+
+// The heir was woken, a newcomer was quicker, and the heir's wake-up was in vain: it is woken again.
+func TestGate_I18_AnHeirThatWasPassedIsWokenAgain(t *testing.T) {
+	inGate(t, all, false, func(x *gateFixture) {
+		x.give(all)
+		w := x.come(all, lock)
+		heir := x.line(all, lock)
+		x.g.Exit(w.w)
+		quick := x.come(all, lock) // before the heir runs
+		heir.wait().mustWait()
+		x.g.Exit(quick.w)
+		heir.mustBeIn()
+		x.g.Exit(heir.w)
+		x.mustJoin(true)
+	})
+}
+
+// The gate is open for readers while an heir is on its way, and closes when the heir finds one inside.
+func TestGate_I18_AnHeirClosesTheGate(t *testing.T) {
+	inGate(t, all, false, func(x *gateFixture) {
+		x.open(all)
+		w := x.come(all, lock)
+		heir := x.line(all, lock)
+		x.g.Exit(w.w)
+		x.mustJoin(true)
+		heir.wait().mustWait()
+		x.mustJoin(false)
+		x.g.Leave()
+		heir.mustBeIn()
+		x.g.Exit(heir.w)
+	})
+}
+
+func TestGate_I19_FairIsInTheOrderOfArrival(t *testing.T) {
+	inGate(t, all, true, func(x *gateFixture) {
+		x.give(all)
+		w := x.come(all, lock)
+		second, third := x.line(all, lock), x.line(1, lock)
+		x.g.Exit(w.w)
+		x.mustJoin(false)
+		late := x.line(all, lock)
+		second.wait().mustBeIn()
+		third.wait().mustWait()
+		x.g.Exit(second.w)
+		third.mustBeIn()
+		late.wait().mustWait()
+		x.g.Leave()
+		late.mustBeIn()
+	})
+}
+
+func TestGate_I19_NobodyPassesOneThatDoesNotFit(t *testing.T) {
+	for _, fair := range []bool{true, false} {
+		inGate(t, 0, fair, func(x *gateFixture) {
+			x.give(4)
+			three := x.come(3, hold)
+			large, small := x.park(4, hold), x.park(1, hold)
+			large.mustWait()
+			small.mustWait()
+			x.must("a try", entered(x.enter(1, queue.Try|hold).in, nil), "queued")
+			x.mustState(4, 7)
+			x.must("order", x.g.Exit(three.w), queue.Restate)
+			large.mustBeIn()
+			small.mustWait()
+			x.mustState(4, 5)
+			x.g.Exit(large.w)
+			small.mustBeIn()
+		})
+	}
+}
+
+// First ones come back before those that wait, and nobody passes them.
+func TestGate_I19_FirstComesBeforeAll(t *testing.T) {
+	rwGates(t, func(x *gateFixture) {
+		x.give(all)
+		first, second := x.come(all, lock), x.park(all, lock)
+		reader := x.park(1, lock)
+		x.g.Lose()
+		x.g.Exit(first.w)
+		first.w.Again()
+		again := x.enterAs(first.w)
+		x.lined(again, second, reader)
+		x.give(all)
+		again.wait().mustBeIn()
+		second.mustWait()
+		reader.mustWait()
+		x.g.Exit(again.w)
+	})
+}
+
+func TestGate_I20_ReadersComeInTogether(t *testing.T) {
+	rwGates(t, func(x *gateFixture) {
+		x.give(all)
+		w := x.come(all, lock)
+		a, b := x.park(1, lock), x.park(1, hold)
+		writer := x.park(all, lock)
+		c := x.park(1, lock)
+		x.g.Exit(w.w)
+		a.mustBeIn()
+		b.mustBeIn()
+		writer.mustWait()
+		if x.fair {
+			c.mustWait()
+		} else {
+			c.mustBeIn()
+			x.g.Leave()
+		}
+		x.g.Leave()
+		writer.mustWait()
+		x.g.Exit(b.w)
+		writer.mustBeIn()
+		x.g.Exit(writer.w)
+		c.mustBeIn()
+	})
+}
+
+// The next writer is the first of the queue, and the readers behind it come in before it after another writer.
+func TestGate_I20_AfterAWriterReadersComeFirst(t *testing.T) {
+	rwGates(t, func(x *gateFixture) {
+		x.give(all)
+		w := x.come(all, lock)
+		writer, reader := x.park(all, lock), x.park(1, lock)
+		x.g.Exit(w.w)
+		first, then := reader, writer
+		if x.fair {
+			first, then = writer, reader
+		}
+		first.mustBeIn()
+		then.mustWait()
+	})
+}
+
+func TestGate_I21_PassedForTooLongIsPassedNoMore(t *testing.T) {
+	for waits, owed := range map[time.Duration]bool{queue.StarvationThreshold: false, queue.StarvationThreshold + 1: true} {
+		inGate(t, all, false, func(x *gateFixture) {
+			x.give(all)
+			w := x.come(all, lock)
+			heir := x.line(all, lock)
+			x.g.Exit(w.w)
+			w = x.come(all, lock) // passes it
+			time.Sleep(waits)
+			heir.wait().mustWait()
+			reader := x.park(1, lock)
+			x.g.Exit(w.w)
+			if owed {
+				heir.mustBeIn()
+				x.must("used", x.g.Demand().Used, int64(all))
+				reader.mustWait()
+				return
+			}
+			reader.mustBeIn()
+			heir.mustWait()
+		})
+	}
+}
+
+// Of several transitions only the one that changes what must be stated is ordered to state it.
+func TestGate_I22_OneOrderPerChange(t *testing.T) {
+	rwGates(t, func(x *gateFixture) {
+		a := x.park(1, lock)
+		x.must("first", a.order, queue.Restate)
+		b := x.park(1, lock)
+		x.must("another reader", b.order, queue.Nothing)
+		c := x.park(all, hold)
+		x.must("a writer behind", c.order, queue.Nothing)
+		x.must("Granted", x.g.Granted(1, false, forever), queue.Restate)
+		x.mustState(1, all)
+		if x.g.Leave() != queue.Nothing || x.g.Leave() != queue.Nothing {
+			x.t.Fatal("the leave of a reader beside a writer that wants all units changes nothing")
+		}
+		x.must("Granted", x.g.Granted(all, false, forever), queue.Restate)
+		c.mustBeIn()
+		d := x.park(all, lock)
+		x.must("with all units", d.order, queue.Nothing)
+		x.must("with all units", x.g.Exit(c.w), queue.Nothing)
+		d.mustBeIn()
+		x.must("with all units", d.later, queue.Nothing)
+		x.must("with all units", x.g.Exit(d.w), queue.Nothing)
+	})
+}
+
+func TestGate_I23_ATryWaitsForNobody(t *testing.T) {
+	rwGates(t, func(x *gateFixture) {
+		for _, kind := range []queue.Kind{queue.Try | hold, queue.Try | lock} {
+			x.give(all)
+			w := x.come(all, kind)
+			x.must("a writer beside a writer", x.enter(all, kind).refused, queue.ErrRefused)
+			x.must("a reader beside a writer", x.enter(1, kind).refused, queue.ErrRefused)
+			x.g.Exit(w.w)
+			r := x.come(1, kind)
+			x.must("a writer beside a reader", x.enter(all, kind).refused, queue.ErrRefused)
+			x.g.Exit(r.w)
+			x.come(1, lock)
+			x.come(1, lock)
+			x.g.Leave()
+			x.mustJoin(true) // a refused try leaves the gate as it was
+			x.must("a writer beside a reader", x.enter(all, kind).refused, queue.ErrRefused)
+			x.mustJoin(true)
+			x.g.Leave()
+			x.g.Leave()
+			x.g.Leave()
+			x.g.Tell()
+			time.Sleep(handOff)
+			x.must("a reader after the turn", x.enter(1, kind).refused, queue.ErrRefused)
+			x.g.Shrink(0)
+			x.give(1)
+			x.come(1, lock)
+			x.must("a writer beside a reader with one unit", x.enter(all, kind).refused, queue.ErrRefused)
+			x.g.Leave()
+			x.g.Shrink(0)
+		}
+	})
+}
+
+// A Try that only units keep out waits for one answer.
+func TestGate_I23_ATryWaitsForOneAnswer(t *testing.T) {
+	rwGates(t, func(x *gateFixture) {
+		try := x.park(all, queue.Try|hold)
+		x.must("order", try.order, queue.Restate)
+		x.must("Try", x.g.Demand().Try, true)
+		x.must("a second one", x.enter(1, queue.Try|hold).refused, queue.ErrRefused)
+		behind := x.park(1, lock)
+		x.must("Refuse", x.g.Refuse(errRefused), queue.Restate)
+		try.mustHaveLeft(errRefused)
+		behind.mustWait()
+		x.mustState(0, 1)
+		x.must("Try", x.g.Demand().Try, false)
+		x.give(1)
+		behind.mustBeIn()
+		x.g.Leave()
+		try = x.park(all, queue.Try|hold) // beside an unused unit
+		x.mustState(1, all)
+		x.give(all)
+		try.mustBeIn()
+		x.g.Exit(try.w)
+	})
+}
+
+func TestGate_I24_AGrantAdmitsWhomItWasFor(t *testing.T) {
+	rwGates(t, func(x *gateFixture) {
+		x.open(1)
+		x.mustJoin(true)
+		time.Sleep(handOff)
+		x.g.Tell()
+		v, w := x.park(1, lock), x.park(all, lock)
+		v.mustWait()
+		x.must("again", x.g.Demand().Again, true)
+		// The place has come to the front, and somebody stands behind it. The process was told before, so its turn goes on.
+		x.g.Granted(1, true, forever)
+		v.mustBeIn()
+		w.mustWait()
+		x.must("the turn is over", x.g.Demand().TurnEnds <= x.now(), true)
+		x.mustJoin(false)
+		x.mustState(1, all)
+		x.g.Leave()
+		x.g.Leave()
+		x.must("Shrink", x.g.Shrink(0), true)
+		x.must("Granted", x.g.Granted(all, true, forever), queue.Restate) // a new turn
+		w.mustBeIn()
+		next := x.park(all, lock)
+		x.g.Exit(w.w)
+		next.mustBeIn()
+		time.Sleep(handOff)
+		last := x.park(all, lock)
+		x.g.Exit(next.w)
+		last.mustWait()
+		x.mustState(0, all)
+	})
+}
+
+// Of a Gate that is not fair, too: who is only woken could find the turn over.
+func TestGate_I24_WhomAGrantIsForDoesNotRunFirst(t *testing.T) {
+	inGate(t, all, false, func(x *gateFixture) {
+		v := x.line(all, lock)
+		x.g.Granted(all, true, forever)
+		time.Sleep(2 * handOff)
+		x.g.Tell()
+		v.wait().mustBeIn()
+	})
+}
+
+func TestGate_I25_ALossEndsWhoCanBeNotified(t *testing.T) {
+	rwGates(t, func(x *gateFixture) {
+		x.give(all)
+		r := x.come(1, hold)
+		was := x.g.Demand().Grant
+		x.must("the waiter's grant", r.w.Grant, was)
+		x.g.Lose()
+		x.must("another grant", x.g.Demand().Grant != was, true)
+		x.must("lost", x.g.Demand().Lost, false)
+		w := x.park(all, hold)
+		x.give(all)
+		w.mustBeIn()
+		x.must("a stale exit", x.g.Exit(r.w), queue.Nothing)
+		x.must("used", x.g.Demand().Used, int64(all))
+		x.g.Lose()
+		next := x.park(all, hold)
+		x.give(all)
+		next.mustBeIn()
+		x.must("a stale exit", x.g.Exit(w.w), queue.Nothing)
+		x.must("a stale downgrade", x.g.Downgrade(w.w), queue.Nothing)
+		x.must("used", x.g.Demand().Used, int64(all))
+		x.g.Exit(next.w)
+	})
+	inGate(t, 0, true, func(x *gateFixture) {
+		x.give(4)
+		three := x.come(3, hold)
+		x.g.Lose()
+		x.give(4)
+		x.come(4, hold)
+		x.g.Exit(three.w)
+		x.must("used", x.g.Demand().Used, int64(4))
+	})
+}
+
+func TestGate_I25_WhoCannotBeNotifiedKeepsAllOut(t *testing.T) {
+	mustKeepOut := func(x *gateFixture, leave func()) {
+		x.t.Helper()
+		x.g.Lose()
+		v := x.park(1, lock)
+		x.mustState(0, 0)
+		x.must("lost", x.g.Demand().Lost, true)
+		x.must("a try", entered(x.enter(1, queue.Try|hold).in, nil), "queued")
+		x.give(all) // nobody asked for it
+		v.mustWait()
+		x.mustState(0, 0)
+		leave()
+		v.mustBeIn()
+		x.must("lost", x.g.Demand().Lost, false)
+		x.must("used", x.g.Demand().Used, int64(1))
+	}
+	rwGates(t, func(x *gateFixture) {
+		x.open(all)
+		x.mustJoin(true)
+		x.come(1, lock)
+		x.come(1, hold)
+		mustKeepOut(x, func() {
+			x.g.Leave()
+			x.must("one is left", x.g.Demand().Lost, true)
+			x.g.Leave()
+		})
+	})
+	rwGates(t, func(x *gateFixture) {
+		x.give(all)
+		w := x.come(all, lock)
+		mustKeepOut(x, func() { x.g.Exit(w.w) })
+	})
+	inGate(t, 0, true, func(x *gateFixture) {
+		x.give(all)
+		x.come(3, lock)
+		mustKeepOut(x, func() { x.g.Release(2); x.g.Release(1) })
+		x.g.Release(1)
+	})
+}
+
+func TestGate_I26_WhatIsGivenBackIsNotUsed(t *testing.T) {
+	rwGates(t, func(x *gateFixture) {
+		x.open(all)
+		x.mustJoin(true)
+		x.must("used", x.g.Shrink(0), false)
+		x.must("units", x.g.Demand().Units, int64(all))
+		x.mustJoin(true)
+		x.must("all but one", x.g.Shrink(1), true)
+		x.mustJoin(true)
+		x.must("a writer", x.line(all, hold).order, queue.Restate)
+		x.mustState(1, all)
+		for range 3 {
+			x.g.Leave()
+		}
+		x.must("unused", x.g.Shrink(0), true)
+		x.mustJoin(false)
+		x.mustState(0, all)
+		x.must("more than there is", x.g.Shrink(all), true)
+		x.must("units", x.g.Demand().Units, int64(0))
+		x.g.Fail(errClosed)
+	})
+	inGate(t, 0, true, func(x *gateFixture) {
+		x.give(5)
+		x.come(2, hold)
+		x.must("used", x.g.Shrink(1), false)
+		x.must("the rest", x.g.Shrink(2), true)
+		x.must("units", x.g.Demand().Units, int64(2))
+	})
+}
+
+func TestGate_I27_NobodyComesBetweenAWriterAndTheReaderItBecomes(t *testing.T) {
+	for _, kind := range []queue.Kind{hold, lock} {
+		rwGates(t, func(x *gateFixture) {
+			x.give(all)
+			w := x.come(all, kind)
+			writer, reader := x.park(all, lock), x.park(1, lock)
+			x.must("Downgrade", x.g.Downgrade(w.w), queue.Nothing)
+			writer.mustWait()
+			x.must("Downgrade again", x.g.Downgrade(w.w), queue.Nothing)
+			if x.fair {
+				reader.mustWait()
+			} else {
+				reader.mustBeIn()
+				x.g.Leave()
+			}
+			x.must("used", x.g.Demand().Used, int64(1))
+			x.g.Exit(w.w)
+			writer.mustBeIn()
+			x.g.Exit(writer.w)
+			reader.mustBeIn()
+		})
+	}
+}
+
+// Told, a downgrade gives the units back that the reader does not need.
+func TestGate_DowngradeWhenTold(t *testing.T) {
+	rwGates(t, func(x *gateFixture) {
+		x.give(all)
+		w := x.come(all, hold)
+		time.Sleep(handOff)
+		x.must("Tell", x.g.Tell(), queue.Nothing)
+		x.must("Downgrade", x.g.Downgrade(w.w), queue.Restate)
+		x.mustState(1, 1)
+		x.must("Shrink", x.g.Shrink(1), true)
+		x.must("Exit", x.g.Exit(w.w), queue.Restate)
+		x.mustState(0, 0)
+	})
+}
+
+// I13 of a Gate: whoever was admitted after its context had ended has not come in.
+func TestGate_I13_AnEndedContextNeverComesIn(t *testing.T) {
+	rwGates(t, func(x *gateFixture) {
+		for _, need := range []int64{1, all} {
+			for _, kind := range []queue.Kind{hold, lock} {
+				v := x.line(need, kind)
+				v.cancel(errGiveUp)
+				x.give(all)
+				v.wait().mustHaveLeft(errGiveUp)
+				x.must("used", x.g.Demand().Used, int64(0))
+				x.must("Shrink", x.g.Shrink(0), true)
+			}
+		}
+	})
+}
+
+func TestGate_I3_LeavesTheQueueOnce(t *testing.T) {
+	rwGates(t, func(x *gateFixture) {
+		x.give(1)
+		x.come(1, lock)
+		var line []*visitor
+		for range 5 {
+			line = append(line, x.park(all, hold))
+		}
+		for i, leaver := range []int{0, 4, 2} {
+			line[leaver].giveUp()
+			line[leaver].mustHaveLeft(errGiveUp)
+			line[leaver].giveUp()
+			x.must("waiting", x.g.Demand().Waiting, 4-i)
+		}
+		x.lined(line[1], line[3])
+		locked := x.park(all, lock)
+		x.must("Fail", x.g.Fail(errClosed), queue.Nothing)
+		line[1].mustHaveLeft(errClosed)
+		line[3].mustHaveLeft(errClosed)
+		x.lined(locked)
+		x.must("Fail", x.g.Fail(errClosed), queue.Nothing)
+		x.give(all)
+		x.g.Leave()
+		locked.mustBeIn()
+	})
+}
+
+// A failure that was decided is returned, though the context has ended, too.
+func TestGate_AFailureComesBeforeTheContext(t *testing.T) {
+	rwGates(t, func(x *gateFixture) {
+		v := x.line(1, hold)
+		x.g.Fail(errClosed)
+		v.cancel(errGiveUp)
+		v.wait().mustHaveLeft(errClosed)
+	})
+}
+
+func TestGate_MistakesPanic(t *testing.T) {
+	rwGates(t, func(x *gateFixture) {
+		x.give(all)
+		panics(x, "Leave", func() { x.g.Leave() })
+		x.must("the word is whole", x.g.Demand().Readers, int64(0))
+		panics(x, "no need", func() { x.enter(0, lock) })
+		v := x.come(1, lock)
+		panics(x, "used", func() { x.enterAs(v.w) })
+		panics(x, "nil", func() { x.g.Fail(nil) })
+		panics(x, "Release", func() { x.g.Release(1) })
+		x.g.Exit(v.w)
+		v.w.Reset()
+		v.w.Need = 1
+		x.must("after Reset", entered(x.enterAs(v.w).in, nil), "in")
+	})
+}
+
+func panics(x *gateFixture, what string, f func()) {
+	x.t.Helper()
+	defer func() {
+		x.t.Helper()
+		if recover() == nil {
+			x.t.Fatalf("%s: no panic", what)
+		}
+	}()
+	f()
+}
+
+// The getters show who is inside and who waits.
+func TestGate_Peek(t *testing.T) {
+	inGate(t, all, true, func(x *gateFixture) {
+		x.give(all)
+		w := x.come(all, lock)
+		since := time.Now()
+		w2, w3 := x.line(all, hold), x.line(1, lock)
+		x.must("writer", x.g.Demand().Writer, w.w.Owner)
+		infos := x.g.Peek(1)
+		if len(infos) != 1 || infos[0].Owner != w2.w.Owner || !infos[0].Since.Equal(since) || infos[0].Kind != hold {
+			x.t.Fatalf("%+v", infos)
+		}
+		x.must("all", len(x.g.Peek(5)), 2)
+		x.lined(w2, w3)
+		x.g.Exit(w.w)
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		for _, v := range []*visitor{w2, w3} {
+			_, err := x.g.Wait(ctx, v.w)
+			x.must("Wait", err, context.Canceled)
+		}
+		synctest.Wait()
+		x.must("used", x.g.Demand().Used, int64(0))
+	})
+}

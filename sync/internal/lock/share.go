@@ -1,0 +1,352 @@
+package lock
+
+import (
+	"cmp"
+	"context"
+	"sync/atomic"
+	"time"
+
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+	"github.com/anteroom/anteroom/queue"
+	"github.com/anteroom/anteroom/renewal"
+)
+
+// Share is one local possession of units, from its admission to its last exit. The caller makes it, with the exported
+// fields; it must not be copied. Readers of an RWMutex, and permits of a Semaphore, that nobody knows by name need none:
+// see SharedKey.Enter.
+type Share struct {
+	registration
+	Units     int64        // that it needs; of an RWMutex 1 to read, lettucecompat.AllUnits to write. See Downgrade
+	Goroutine uint64       // 0: none is named in reports
+	Kind      queue.Kind   // how it waits
+	CallSite  string       // "" unless call sites are recorded
+	Holder    SharedHolder // nil: nobody is notified
+
+	w       queue.Waiter
+	g       *SharedHeld
+	token   int64
+	since   Moment
+	entered atomic.Int32 // times, that have not exited
+
+	until   atomic.Int64 // the Moment at which it ends by itself; 0: never. See Limit
+	stopped atomic.Bool  // StopRenewing was called
+	timer   *time.Timer  // of until; guarded by SharedKey.mu
+	loss    *Loss        // of this share alone; guarded by SharedKey.mu
+}
+
+// SharedHolder is notified of a loss.
+type SharedHolder interface {
+	// LostShare is called once when the units of s are lost, before anybody else can get them, by a goroutine that must
+	// not be held up: it does no I/O and calls nobody.
+	LostShare(s *Share, l *Loss)
+}
+
+func (s *Share) whole() bool { return s.Units == lettucecompat.AllUnits }
+
+// Acquire brings s in, or returns why it is not, as Key.Acquire does. Its caller has a reference on k meanwhile.
+func (k *SharedKey) Acquire(ctx context.Context, s *Share) error {
+	s.w.Owner, s.w.Kind, s.w.Need, s.w.Note = s.Goroutine, s.Kind, s.Units, s
+	return k.enter(ctx, &s.w, func() (ok bool, wait time.Duration) {
+		now := k.l.leases.Glance()
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		g := k.cur.Load()
+		if g == nil || g.loss != nil || s.w.Grant != k.gate.Demand().Grant || !g.lease.Valid(now) || k.l.closing.Load() {
+			return false, 0
+		}
+		s.g, s.since = g, now
+		s.token, wait = g.tokenLocked(s, now)
+		s.entered.Store(1)
+		g.owners[s] = struct{}{}
+		return true, wait
+	}, func() queue.Order { return k.gate.Exit(&s.w) })
+}
+
+// Enter brings in so many units that nobody knows by name: a reader of an RWMutex, or permits of a Semaphore. Nobody can
+// notify them of a loss, which keeps others of this process out until they have left. Otherwise it is as Acquire.
+func (k *SharedKey) Enter(ctx context.Context, kind queue.Kind, units int64) error {
+	if k.gate.TryJoin(k.l.leases.Glance()) { // never of a Semaphore
+		return nil
+	}
+	w := &queue.Waiter{Kind: kind | queue.NoNotify, Need: units}
+	return k.enter(ctx, w, func() (bool, time.Duration) {
+		g := k.cur.Load()
+		return g != nil && g.lease.Valid(k.l.leases.Glance()), 0
+	}, func() queue.Order { return k.leave(units) })
+}
+
+// enter brings w in. admits decides whether what the gate has let it in by can be relied on; if not, out leaves again.
+func (k *SharedKey) enter(ctx context.Context, w *queue.Waiter, admits func() (bool, time.Duration), out func() queue.Order) error {
+	came := k.l.now()
+	for first := true; ; first = false {
+		if k.l.closing.Load() && (first || w.Kind.IsRefusable()) { // who is parked in Lock stays parked
+			k.kick() // an attempt in vain to join may have hidden the last one who left
+			return ErrClosed
+		}
+		if !first {
+			w.Again()
+		}
+		in, order, err := k.gate.Enter(w)
+		if k.l.closing.Load() { // BeginClose may have visited this gate before
+			k.gate.Close()
+			k.gate.Fail(ErrClosed)
+		}
+		switch {
+		case order == queue.Nothing:
+		case ctx.Done() == nil && !in:
+			k.speak(!w.Kind.CanNotify()) // the caller waits in any case, and cannot be stopped
+		default:
+			k.kick()
+		}
+		if err != nil {
+			return err
+		}
+		if !in {
+			order, err := k.gate.Wait(ctx, w)
+			k.carryOut(order)
+			if err != nil {
+				return k.gaveUp(came, err)
+			}
+		}
+		ok, wait := admits()
+		if ok {
+			if wait > 0 { // some microseconds
+				time.Sleep(wait)
+			}
+			return nil
+		}
+		if g := k.cur.Load(); g != nil && !g.lease.Valid(k.l.leases.Glance()) {
+			g.lease.Lose(renewal.Cause{Reason: renewal.ReasonDeadline})
+		}
+		out()
+		k.kick()
+		if w.Kind.IsTry() {
+			return errLate
+		}
+	}
+}
+
+// gaveUp says why a caller has not come in that has waited since the Moment came, until the gate said err.
+func (k *SharedKey) gaveUp(came Moment, err error) error {
+	if isAnswer(err) {
+		return err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch c := &k.talk; {
+	case c.usable:
+		return err
+	case k.answer != nil && k.answer.Err != nil:
+		return failure(k.answer.Outcome, k.answer.Err)
+	case c.open && c.answered < came:
+		return errUnanswered
+	}
+	return err
+}
+
+func (k *SharedKey) leave(units int64) queue.Order {
+	if k.set.Capacity == 0 {
+		return k.gate.Leave()
+	}
+	k.gate.Release(units)
+	return queue.Restate
+}
+
+// Leave is the way out of what came in by Enter. Where units go back because of that alone, it returns after the answer,
+// unless another client waits, whose place refuses every try anyway.
+func (k *SharedKey) Leave(units int64) {
+	if k.leave(units) == queue.Nothing && !k.lossy.Load() {
+		return
+	}
+	k.mu.Lock()
+	g := k.cur.Load()
+	k.exitedLocked(g)
+	d := k.demandLocked(k.l.now())
+	k.mu.Unlock()
+	if d.Told { // who comes again soon is part of the same statement
+		go k.speak(false)
+		return
+	}
+	k.giveBack(g, nil, true, func() {})
+}
+
+// Lossy returns the last grant if it was lost and somebody inside, who may be one that cannot be notified, has not left;
+// else nil.
+func (k *SharedKey) Lossy() *SharedHeld {
+	if k.lossy.Load() {
+		if g := k.Held(); g.Loss() != nil {
+			return g
+		}
+	}
+	return nil
+}
+
+// Held returns the grant.
+func (s *Share) Held() *SharedHeld { return s.g }
+
+// Since returns the Moment at which it came in.
+func (s *Share) Since() Moment { return s.since }
+
+// Token returns the fencing token, 0 without Fencing. Those of readers that are inside together may be equal.
+func (s *Share) Token() int64 { return s.token }
+
+// Deadline returns until when the units can be relied on without a further renewal.
+func (s *Share) Deadline() time.Time {
+	d := s.g.lease.Deadline()
+	if until := s.until.Load(); until > 0 {
+		if own := s.g.k.at(Moment(until)); own.Before(d) {
+			return own
+		}
+	}
+	return d
+}
+
+// Err returns nil while the units can be relied on, and otherwise why not.
+func (s *Share) Err() *Loss {
+	if l := s.Loss(); l != nil {
+		return l
+	}
+	now := s.g.k.l.leases.Now()
+	if until := s.until.Load(); until > 0 && now >= Moment(until) {
+		return &Loss{Cause: s.fixed()}
+	}
+	if !s.g.lease.Valid(now) {
+		return s.g.lossOr(renewal.ReasonDeadline)
+	}
+	return nil
+}
+
+// Again enters once more, if s is inside. One more Exit is due then.
+func (s *Share) Again() error {
+	for {
+		n := s.entered.Load()
+		switch {
+		case n <= 0:
+			return errExited
+		case s.entered.CompareAndSwap(n, n+1):
+			return nil
+		}
+	}
+}
+
+// Downgrade makes a writer a reader, without anybody between. Readers that wait come in beside it.
+func (s *Share) Downgrade() {
+	k := s.g.k
+	k.mu.Lock()
+	if s.whole() && s.entered.Load() > 0 {
+		s.Units = 1
+		k.gate.Downgrade(&s.w)
+	}
+	k.mu.Unlock()
+	k.kick()
+}
+
+// Exit ends one entry of s. After the last one its units serve others of this process, or go back to Redis. Where they go
+// back immediately, it waits for the first answer, and where that confirms nothing, for what repetitions bring, within two
+// time limits of a command in all. A ctx that ends meanwhile ends the wait, not the release.
+func (s *Share) Exit(ctx context.Context) ExitResult {
+	switch left := s.entered.Add(-1); {
+	case left > 0:
+		return ExitResult{Nested: true}
+	case left < 0:
+		s.entered.Add(1)
+		return ExitResult{Stale: true}
+	}
+	g, k := s.g, s.g.k
+	k.l.Unregister(s)
+	outLocked := func() {
+		if s.timer != nil {
+			s.timer.Stop()
+		}
+		delete(g.owners, s)
+		k.gate.Exit(&s.w)
+		k.exitedLocked(g)
+	}
+	if loss := s.Err(); loss != nil {
+		k.mu.Lock()
+		outLocked()
+		k.mu.Unlock()
+		if s.until.Load() == 0 && s.loss == nil { // else it is this share's alone
+			g.lease.Lose(loss.Cause)
+		}
+		k.kick()
+		return ExitResult{ReleaseResult: ReleaseResult{Lost: loss}}
+	}
+	if ctx.Done() == nil || ctx.Err() != nil {
+		return k.giveBack(g, s, !s.Kind.CanNotify(), outLocked)
+	}
+	done := make(chan ExitResult, 1)
+	go func() { done <- k.giveBack(g, s, false, outLocked) }()
+	select {
+	case r := <-done:
+		return r
+	case <-ctx.Done():
+		return ExitResult{ReleaseResult: ReleaseResult{Unknown: true, Err: context.Cause(ctx)}}
+	}
+}
+
+// giveBack lets by out, nil if nobody knows who it is, states what g has too much because of that, if it is not to linger,
+// and says how that ended.
+// Both are one step: else another one could send that statement, and have its answer.
+func (k *SharedKey) giveBack(g *SharedHeld, by *Share, mayBeHeld bool, outLocked func()) (r ExitResult) {
+	limit := time.NewTimer(k.set.Timeout) // and as long for a statement that begins before that
+	defer limit.Stop()
+	for sent, waited := never, false; ; outLocked = func() {} {
+		k.mu.Lock()
+		outLocked()
+		now := k.l.now()
+		d := k.demandLocked(now)
+		gives := k.talk.usable && k.talk.Grant.Unit == g.n && k.talk.Gives(&d, now)
+		answered, lost, failed := k.talk.answered > sent, k.talk.ended == g.n || g.missed, k.unfreed == g
+		s, heard := k.nextLocked(), k.heard
+		giving, last := k.talk.open && k.talk.said.Keep < k.talk.said.Have, k.answer
+		k.mu.Unlock()
+		switch {
+		case lost && r.Err == nil: // says what was stated before
+			if s != nil {
+				go k.say(s, nil, false)
+			}
+			return ExitResult{ReleaseResult: ReleaseResult{Lost: g.lossOr(renewal.ReasonGone)}}
+		case s != nil && gives && r.Err == nil:
+			a, e := k.say(s, by, mayBeHeld)
+			if r.ReleaseResult = releaseOf(g, &a, e); r.Err == nil {
+				return r
+			}
+			sent = now
+		case s != nil && r.Err == nil:
+			go k.say(s, nil, false)
+			return ExitResult{HandedOff: true}
+		case s != nil:
+			k.say(s, nil, mayBeHeld)
+		case r.Err != nil && answered: // it was stated again
+			return ExitResult{}
+		case r.Err == nil && !gives && !giving && waited && failed: // another one has stated it
+			r.ReleaseResult, sent = ReleaseResult{Err: cmp.Or(last.Err, errVoid), Unknown: last.Outcome == lettucecompat.OutcomeUnknown}, now
+		case r.Err == nil && !gives && !giving:
+			return ExitResult{HandedOff: !waited}
+		default:
+			waited = true
+			select {
+			case <-heard:
+			case <-limit.C:
+				if r.Err == nil {
+					r.ReleaseResult = ReleaseResult{Err: errUnanswered, Unknown: true}
+				}
+				return r
+			}
+		}
+	}
+}
+
+// releaseOf says how a release ended.
+func releaseOf(g *SharedHeld, a *lettucecompat.UnitsAnswer, e Event) ReleaseResult {
+	switch {
+	case e == Missing || e == Vanished:
+		return ReleaseResult{Lost: &Loss{Cause: g.missing()}}
+	case a.Err != nil:
+		return ReleaseResult{Err: a.Err, Unknown: a.Outcome == lettucecompat.OutcomeUnknown}
+	case a.Word == lettucecompat.WordVoid:
+		return ReleaseResult{Err: errVoid}
+	}
+	return ReleaseResult{}
+}

@@ -1,0 +1,234 @@
+package lock
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+	"github.com/anteroom/anteroom/queue"
+)
+
+// SharedKey is what a client keeps for one RWMutex or Semaphore in use: the gate of its goroutines, and its conversation
+// with Redis. It is to a Gate and a UnitsConversation what Key is to a Synchronizer and a Conversation.
+//
+// The gate decides who is inside, and the conversation what that means for Redis. Both change under mu, but for
+// goroutines that come and go by the gate alone.
+type SharedKey struct {
+	l     *Locks
+	name  string
+	set   *Settings
+	times Terms
+	gate  queue.Gate
+	refs  atomic.Int64               // at 0 the key is over, and stays so
+	cur   atomic.Pointer[SharedHeld] // the last grant
+	lossy atomic.Bool                // it was lost, and somebody inside has not left
+
+	mu       sync.Mutex
+	talk     UnitsConversation
+	answer   *lettucecompat.UnitsAnswer // to the last statement
+	least    int64                      // the capacity that counts
+	ended    Moment                     // when units were given back last
+	heard    chan struct{}              // closed when a statement was answered, or had no answer
+	renewals []asked                    // each is told of the next statement that keeps units
+	failed   atomic.Pointer[string]     // as of a Key
+	unfreed  *SharedHeld                // no answer shows that what was given back of it is free; nil: one has
+	timer    *time.Timer
+	flying   int  // statements whose command has not returned
+	busy     bool // counted in Locks.unsettled, with a reference
+	silenced bool // the client is closed: nothing is stated at a time, only for somebody
+}
+
+// Shared returns the shared key with one reference more; Done gives that back. An unused one is made with the settings s.
+func (l *Locks) Shared(name string, s *Settings) *SharedKey {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if k := l.shared[name]; k != nil && k.Use() {
+		return k
+	}
+	k := &SharedKey{l: l, name: name, set: s, times: s.times(), ended: -linger, heard: make(chan struct{})}
+	whole := int64(0)
+	k.talk.Terms, k.talk.Capacity = k.times, s.Capacity
+	if k.talk.Capacity == 0 {
+		k.talk.Capacity, whole = lettucecompat.AllUnits, lettucecompat.AllUnits
+	}
+	k.least = k.talk.Capacity
+	k.refs.Store(1)
+	k.gate.Init(whole, s.Fair, s.MaxHandoffTime, l.zero)
+	l.shared[name] = k
+	return k
+}
+
+// Use takes a reference, unless the key is over.
+func (k *SharedKey) Use() bool { return use(&k.refs) }
+
+// Done gives a reference back. The last one forgets the key.
+func (k *SharedKey) Done() {
+	if k.refs.Add(-1) > 0 {
+		return
+	}
+	k.l.mu.Lock()
+	defer k.l.mu.Unlock()
+	if k.l.shared[k.name] == k {
+		delete(k.l.shared, k.name)
+	}
+	k.l.changedLocked()
+}
+
+// FindShared returns the shared key with one reference more, or nil where it is not in use.
+func (l *Locks) FindShared(name string) *SharedKey {
+	l.mu.Lock()
+	k := l.shared[name]
+	l.mu.Unlock()
+	if k == nil || !k.Use() {
+		return nil
+	}
+	return k
+}
+
+// AllShared returns the shared keys in use, without references.
+func (l *Locks) AllShared() []*SharedKey {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	keys := make([]*SharedKey, 0, len(l.shared))
+	for _, k := range l.shared {
+		keys = append(keys, k)
+	}
+	return keys
+}
+
+// Name returns the key's name in Redis.
+func (k *SharedKey) Name() string { return k.name }
+
+// Settings returns those with which the key is in use.
+func (k *SharedKey) Settings() *Settings { return k.set }
+
+// Gate returns the gate of the key, to read.
+func (k *SharedKey) Gate() *queue.Gate { return &k.gate }
+
+// Held returns the last grant, nil before the first; it may have ended.
+func (k *SharedKey) Held() *SharedHeld { return k.cur.Load() }
+
+// demandLocked returns what the goroutines need.
+func (k *SharedKey) demandLocked(now Moment) queue.Demand {
+	d := k.gate.Demand()
+	if d.Told && now >= d.TurnEnds { // which the gate notices only when somebody comes or leaves
+		k.gate.Tell()
+		d = k.gate.Demand()
+	}
+	if d.Try && (now < k.talk.not || d.Want > k.talk.Capacity) { // a try waits for answers only, and none is to come
+		k.gate.Refuse(ErrRefused)
+		d = k.gate.Demand()
+	}
+	if d.Idle { // only where nobody was here a moment ago: one who comes again and again asks Redis once
+		d.Idle = k.cur.Load().since-k.ended > linger
+	}
+	if k.l.closing.Load() { // who is parked in Lock stays parked
+		d.Idle, d.Waiting = true, 0
+	}
+	return d
+}
+
+// nextLocked takes what there is to state now. Where that is nothing, it returns nil and sets the timer.
+func (k *SharedKey) nextLocked() *UnitsStatement {
+	for {
+		now := k.l.now()
+		d, n := k.demandLocked(now), k.l.number.Load()+1
+		talk, s, until := k.talk.Next(&d, n, now)
+		if s != nil { // only now a number is taken
+			if taken := k.l.number.Add(1); taken != n {
+				talk, s, until = k.talk.Next(&d, taken, now)
+			}
+			if s.Keep < d.Units && !k.gate.Shrink(s.Keep) {
+				continue // somebody has come in
+			}
+			if s.Keep == 0 && k.talk.usable {
+				g := k.cur.Load()
+				if !g.lease.End() {
+					return nil // it was lost, and Lost is on its way
+				}
+				k.l.Unregister(g)
+				k.ended = now
+			}
+			k.flying++
+			k.l.flying.Add(1)
+		}
+		k.talk = talk
+		k.busyLocked(!talk.Settled() || k.flying > 0 || d.Units > 0 || d.Used > 0 || d.Lost)
+		if s == nil {
+			k.wakeLocked(until, now)
+		}
+		return s
+	}
+}
+
+// busyLocked notes whether the key is in use by itself.
+func (k *SharedKey) busyLocked(busy bool) {
+	switch {
+	case busy == k.busy:
+	case busy:
+		k.busy = true
+		k.l.unsettled.Add(1)
+		k.refs.Add(1)
+	default:
+		k.busy = false
+		k.l.settled()
+		k.Done()
+	}
+}
+
+// wakeLocked sets the timer for until.
+func (k *SharedKey) wakeLocked(until, now Moment) {
+	switch {
+	case until == never || k.silenced:
+		if k.timer != nil {
+			k.timer.Stop()
+		}
+	case k.timer == nil:
+		k.timer = time.AfterFunc(until-now, k.timerFired)
+	default:
+		k.timer.Reset(until - now)
+	}
+}
+
+func (k *SharedKey) timerFired() {
+	k.hear(UnitsNews{Word: Clock})
+	k.speak(false)
+}
+
+// speak states what there is to state now, and returns after the answer. mayBeHeld is as in lettucecompat.Statement.
+func (k *SharedKey) speak(mayBeHeld bool) {
+	k.mu.Lock()
+	s := k.nextLocked()
+	k.mu.Unlock()
+	if s != nil {
+		k.say(s, nil, mayBeHeld)
+	}
+}
+
+// kick is speak for callers that must not be held up.
+func (k *SharedKey) kick() {
+	k.mu.Lock()
+	s := k.nextLocked()
+	k.mu.Unlock()
+	if s != nil {
+		go k.say(s, nil, false)
+	}
+}
+
+// carryOut carries out an order of the gate.
+func (k *SharedKey) carryOut(o queue.Order) {
+	if o != queue.Nothing {
+		k.kick()
+	}
+}
+
+// silence ends all that the key does by itself.
+func (k *SharedKey) silence() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.silenced = true
+	if k.timer != nil {
+		k.timer.Stop()
+	}
+}

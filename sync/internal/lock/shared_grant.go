@@ -1,0 +1,197 @@
+package lock
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/anteroom/anteroom/renewal"
+)
+
+// SharedHeld is one grant: from the moment when Redis has given units to this process that had none, until all of them
+// are given back or lost.
+type SharedHeld struct {
+	registration
+	k     *SharedKey
+	n     uint64 // under which the first units came
+	since Moment
+	lease *renewal.Lease
+	force atomic.Bool // somebody says that it was deleted on purpose
+
+	// Guarded by SharedKey.mu.
+	owners   map[*Share]struct{} // inside, and known by name
+	loss     *Loss               // set once
+	missed   bool                // a release did not find it
+	token    int64               // the newest that Redis has made; 0 without Fencing
+	handOffs int64               // to writers of this process since then
+	handed   bool                // somebody has that token
+}
+
+// newGrantLocked makes the conversation's grant one that the gate can let goroutines in by.
+func (k *SharedKey) newGrantLocked() *SharedHeld {
+	c := k.talk.Grant
+	g := &SharedHeld{k: k, n: c.Unit, since: k.l.now(), token: c.Token, owners: map[*Share]struct{}{}}
+	g.lease = k.l.leases.Add(renewal.Spec{
+		Lease: k.set.Lease.For, First: c.Lease,
+		Shard:  k.l.wire.Shard(k.name) + "|" + k.set.Timeout.String(),
+		Period: k.set.Lease.Period, Margin: k.set.Lease.Margin, SentAt: k.at(c.Sent), Owner: g,
+	})
+	k.cur.Store(g)
+	k.l.Register(g)
+	return g
+}
+
+// at is the time of a moment, as package renewal needs it.
+func (k *SharedKey) at(m Moment) time.Time { return k.l.leases.Dated(k.l.zero.Add(m)) }
+
+// deadline is until when the units may be relied on.
+func (g *SharedHeld) deadline() Moment { return g.lease.Deadline().Sub(g.k.l.zero) }
+
+// Names returns the key. Of units there is no field for a renewal to name: SharedHeld.renew states them.
+func (g *SharedHeld) Names() (key, field string) { return g.k.name, "" }
+
+// Name returns the key's name in Redis.
+func (g *SharedHeld) Name() string { return g.k.name }
+
+// Settings returns those with which the key is in use.
+func (g *SharedHeld) Settings() *Settings { return g.k.set }
+
+// Field returns the field in Redis: that of the client.
+func (g *SharedHeld) Field() string { return g.k.l.cfg.ClientID }
+
+// Since returns the Moment of the grant.
+func (g *SharedHeld) Since() Moment { return g.since }
+
+// Terms returns what its lease is to be.
+func (g *SharedHeld) Terms() *Lease { return &g.k.set.Lease }
+
+// Unrenewed returns false: see Share.StopRenewing.
+func (g *SharedHeld) Unrenewed() bool { return false }
+
+// Stretched returns false: nobody extends it.
+func (g *SharedHeld) Stretched() bool { return false }
+
+// Someone returns who came first of those inside that are known by name.
+func (g *SharedHeld) Someone() Possession {
+	g.k.mu.Lock()
+	defer g.k.mu.Unlock()
+	var first *Share
+	for s := range g.owners {
+		if first == nil || s.since < first.since {
+			first = s
+		}
+	}
+	if first == nil {
+		return nil
+	}
+	return first
+}
+
+// Lease returns the grant's lease.
+func (g *SharedHeld) Lease() *renewal.Lease { return g.lease }
+
+// Owners returns those inside that are known by name.
+func (g *SharedHeld) Owners() []*Share {
+	g.k.mu.Lock()
+	defer g.k.mu.Unlock()
+	return g.ownersLocked()
+}
+
+func (g *SharedHeld) ownersLocked() []*Share {
+	all := make([]*Share, 0, len(g.owners))
+	for s := range g.owners {
+		all = append(all, s)
+	}
+	return all
+}
+
+// Loss returns why the grant is lost, nil while nobody has concluded that.
+func (g *SharedHeld) Loss() *Loss {
+	g.k.mu.Lock()
+	defer g.k.mu.Unlock()
+	return g.loss
+}
+
+// lossOr returns why the grant is lost, or, where nobody has concluded that yet, that it is over for the reason.
+func (g *SharedHeld) lossOr(reason renewal.Reason) *Loss {
+	if l := g.Loss(); l != nil {
+		return l
+	}
+	return &Loss{Cause: g.lease.Loss(reason)}
+}
+
+// missing is why a release has found nothing.
+func (g *SharedHeld) missing() renewal.Cause {
+	c := g.lease.Loss(renewal.ReasonGone)
+	c.By = ByRelease
+	return c
+}
+
+// Lost is called by package renewal, once, when it concludes that the lease is lost. It notifies the owners first and lets
+// others in afterwards, and does no I/O.
+func (g *SharedHeld) Lost(c renewal.Cause) {
+	gone := c.Reason == renewal.ReasonGone
+	if gone && g.force.Load() {
+		c.Reason, c.By = renewal.ReasonForced, ""
+	}
+	k, l := g.k, &Loss{Cause: c}
+	k.mu.Lock()
+	g.loss = l
+	owners := g.ownersLocked()
+	l.Shares = owners
+	k.mu.Unlock()
+	for _, s := range owners {
+		if s.Holder != nil {
+			s.Holder.LostShare(s, l)
+		}
+		k.l.Unregister(s)
+	}
+	// Until the confirmed lease is over the owners have the margin to react, unless Redis has said that the units are gone.
+	var left time.Duration
+	if !gone {
+		left = max(time.Until(c.Deadline)+k.set.Lease.Margin, 0)
+	}
+	k.mu.Lock()
+	k.talk, _ = k.talk.Heard(UnitsNews{Word: Ended, N: g.n, Lease: left}, k.l.now())
+	k.gate.Lose()
+	k.lossy.Store(true)
+	k.exitedLocked(g)
+	k.mu.Unlock()
+	k.kick()
+}
+
+// exitedLocked: somebody has left. After the last one of a lost grant its units can be given back before the lease ends.
+func (k *SharedKey) exitedLocked(g *SharedHeld) {
+	if g.loss != nil && len(g.owners) == 0 && !k.gate.Demand().Lost {
+		k.lossy.Store(false)
+		k.talk, _ = k.talk.Heard(UnitsNews{Word: Exited, N: g.n}, k.l.now())
+	}
+}
+
+// lastToken is the newest token that this process has made; 0: none
+func (k *SharedKey) lastToken() int64 {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if g := k.cur.Load(); g != nil && g.handOffs > 0 {
+		return g.token + g.handOffs
+	}
+	return 0
+}
+
+// tokenLocked returns the token for s, and how long it must wait for that: until the server's clock, from which tokens
+// begin anew when the record is lost, is past all.
+//
+//	a writer     above all before it
+//	a reader     that of the last writer before it, or what Redis has made for readers
+func (g *SharedHeld) tokenLocked(s *Share, now Moment) (token int64, wait time.Duration) {
+	if g.token == 0 {
+		return 0, 0
+	}
+	if s.whole() {
+		if g.handed {
+			g.handOffs++
+		}
+		wait = time.Duration(2*g.handOffs)*time.Microsecond - (now - g.since)
+	}
+	g.handed = true
+	return g.token + g.handOffs, wait
+}

@@ -1,0 +1,223 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/anteroom/anteroom/queue"
+)
+
+// holdUp is a hook of a client: it holds up answers, or keeps commands back until they fail.
+type holdUp struct {
+	answers, commands atomic.Pointer[chan struct{}]
+	held              atomic.Int64
+}
+
+func (f *holdUp) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (f *holdUp) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		return f.around(func() error { return next(ctx, cmd) })
+	}
+}
+
+func (f *holdUp) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		return f.around(func() error { return next(ctx, cmds) })
+	}
+}
+
+func (f *holdUp) around(send func() error) error {
+	if c := f.commands.Load(); c != nil {
+		f.held.Add(1)
+		<-*c
+		return errCut
+	}
+	err := send()
+	if c := f.answers.Load(); c != nil {
+		f.held.Add(1)
+		<-*c
+	}
+	return err
+}
+
+// hold begins to hold up, and returns what ends that.
+func (f *holdUp) hold(what *atomic.Pointer[chan struct{}]) (end func()) {
+	block := make(chan struct{})
+	what.Store(&block)
+	return sync.OnceFunc(func() {
+		what.Store(nil)
+		close(block)
+	})
+}
+
+// heldUp returns a client of shared locks whose answers can be held up.
+func heldUp(t *testing.T, change func(*Settings)) (*party, *holdUp) {
+	_, client := fresh(t)
+	c, f := client(), &holdUp{}
+	c.AddHook(f)
+	return newShares(t, c, 0, change), f
+}
+
+func brief(s *Settings) {
+	s.Lease = Lease{For: 1200 * time.Millisecond, Period: 400 * time.Millisecond, Margin: 400 * time.Millisecond}
+	s.Timeout = 1500 * time.Millisecond
+}
+
+func long(s *Settings) {
+	s.Lease = Lease{For: 30 * time.Second, Period: 10 * time.Second, Margin: time.Second}
+	s.Timeout = 300 * time.Millisecond
+}
+
+// P9: the answer to a renewal that comes after the deadline lets nobody in while an owner that was notified may react, and
+// Unlock finds who is inside.
+func TestShared_P9_ALateAnswer(t *testing.T) {
+	for _, kind := range []queue.Kind{queue.Refusable, queue.NoNotify} {
+		p, f := heldUp(t, brief)
+		k := p.Shared("k", p.set)
+		lost := make(chan *Loss, 1)
+		w := &Share{Units: writes, Kind: kind, Holder: heard(func(l *Loss) { lost <- l })}
+		if err := k.Acquire(t.Context(), w); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the call lease was renewed", func() bool { return w.g.lease.Renewals() > 0 })
+		end := f.hold(&f.answers)
+		got := make(chan *Share, 1)
+		go func() { got <- p.mustTake(t, writes) }()
+		l := <-lost
+		end()
+		select {
+		case next := <-got:
+			t.Errorf("another one is in %v before the first must have stopped", time.Until(l.Deadline.Add(p.set.Lease.Margin)))
+			mustGive(t, next)
+			w.Exit(t.Context())
+		case <-time.After(time.Until(l.Deadline.Add(p.set.Lease.Margin / 2))):
+			if !kind.CanNotify() && k.Writer() != w {
+				t.Error("Unlock does not find the writer")
+			}
+			w.Exit(t.Context())
+			mustGive(t, <-got)
+		}
+		k.Done()
+	}
+}
+
+// A release behind a statement that is under way says how it ended.
+func TestShared_P8_AReleaseBehindAnother(t *testing.T) {
+	p, f := heldUp(t, long)
+	time.Sleep(3 * linger)
+	w := p.mustTake(t, writes)
+	eventually(t, "the call lease was renewed", func() bool { return w.g.lease.Renewals() > 0 })
+	end := f.hold(&f.commands)
+	defer end()
+	w.g.lease.Hurry()
+	eventually(t, "a renewal is under way", func() bool { return f.held.Load() > 0 })
+	begin := time.Now()
+	r := w.Exit(context.Background())
+	if d := time.Since(begin); r.Err == nil || d > 3*p.set.Timeout {
+		t.Errorf("after %v: %+v", d, r)
+	}
+}
+
+// S22, S29: the end of a turn that comes between a message and what is made of it is noticed.
+func TestShared_S29_TheEndOfATurnIsNoticed(t *testing.T) {
+	_, client := fresh(t)
+	a, b := newShares(t, client(), 0, func(s *Settings) { long(s); s.MaxHandoffTime = 600 * time.Millisecond }), newShares(t, client(), 0, long)
+	k := a.Shared("k", a.set)
+	defer k.Done()
+	for range 2 {
+		if err := k.Enter(t.Context(), 0, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "the call lease was renewed", func() bool { return k.Held().lease.Renewals() > 0 })
+	a.deaf.Store(true) // the test hears for it
+	got := make(chan *Share, 1)
+	go func() { got <- b.mustTake(t, writes) }()
+	awaitPlace(t, client(), 1)
+	k.mu.Lock()
+	n := k.talk.since
+	k.mu.Unlock()
+	k.contended(n)
+	time.Sleep(k.gate.Demand().TurnEnds - k.l.now())
+	k.kick()
+	k.Leave(1)
+	k.Leave(1)
+	select {
+	case s := <-got:
+		mustGive(t, s)
+	case <-time.After(3 * time.Second):
+		t.Error("the writer waits though nobody is inside")
+		mustGive(t, <-got)
+	}
+}
+
+// A try whose answer leaves too little ends, though the next statement has no answer.
+func TestShared_S24_ATryWithALateAnswer(t *testing.T) {
+	p, f := heldUp(t, func(s *Settings) { s.Timeout = 1500 * time.Millisecond })
+	mustGive(t, p.mustTake(t, writes)) // the script is there
+	eventually(t, "it listens", p.wire.Listening)
+	eventually(t, "nothing is left", func() bool { return len(p.AllShared()) == 0 })
+	end := f.hold(&f.answers)
+	got := make(chan error, 1)
+	go func() { _, err := p.take(t.Context(), writes, queue.Try); got <- err }()
+	eventually(t, "it asks", func() bool { return f.held.Load() > 0 })
+	time.Sleep(1200 * time.Millisecond) // more than half of the call lease
+	cut := f.hold(&f.commands)
+	defer cut()
+	end()
+	select {
+	case err := <-got:
+		if !errors.Is(err, errLate) {
+			t.Error(err)
+		}
+	case <-time.After(8 * time.Second):
+		t.Error("the try waits")
+	}
+}
+
+// Close beside several that are parked in Lock ends: nobody is let in who would only leave.
+func TestShared_CloseBesideManyInLock(t *testing.T) {
+	_, client := fresh(t)
+	p := newShares(t, client(), 0, nil)
+	k := p.Shared("k", p.set)
+	parked, unpark := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	s := p.mustTake(t, writes)
+	for i := range 8 {
+		all.Go(func() {
+			if i%2 == 0 {
+				_ = k.Acquire(parked, &Share{Units: writes, Kind: queue.NoNotify, Holder: heard(func(*Loss) {})})
+			} else if k.Enter(parked, 0, 1) == nil {
+				t.Error("a reader came in after Close")
+				k.Leave(1)
+			}
+		})
+	}
+	eventually(t, "all wait", func() bool { return k.gate.Demand().Waiting == 8 })
+	p.BeginClose()
+	mustGive(t, s)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	begin := time.Now()
+	if lost, unsettled := p.Settle(ctx); len(lost)+unsettled > 0 {
+		t.Errorf("after %v: %d lost, %d unsettled", time.Since(begin), len(lost), unsettled)
+	}
+	unpark()
+	all.Wait()
+	k.Done()
+}
+
+// A renewal of a grant whose key is forgotten, and that comes anew at that moment, is none.
+func TestShared_ARenewalBesideANewKey(t *testing.T) {
+	_, client := fresh(t)
+	p := newShares(t, client(), 0, nil)
+	defer p.Shared("k", p.set).Done()
+	sender{p.Locks}.renewUnits(t.Context(), "k")
+}

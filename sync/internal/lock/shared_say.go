@@ -1,0 +1,217 @@
+package lock
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+	"github.com/anteroom/anteroom/renewal"
+)
+
+// This file is how a statement about units is sent, and what its answer means: say.go has that of a Mutex.
+
+// say sends s, takes in the answer, and states what comes next. by: whose exit is why; nil: nobody's, or nobody knows.
+// mayBeHeld is as in lettucecompat.UnitsStatement.
+func (k *SharedKey) say(s *UnitsStatement, by *Share, mayBeHeld bool) (lettucecompat.UnitsAnswer, Event) {
+	g := k.cur.Load() // before a call brings another one
+	k.l.wire.Subscribe()
+	wire := lettucecompat.UnitsStatement{
+		Key: k.name, N: s.N, Since: s.Since, Units: s.Have, Keep: s.Keep, Want: s.Want, Again: s.Again, Try: s.Try,
+		Terms: &k.set.Wire, Timeout: k.set.Timeout, MayBeHeld: mayBeHeld,
+	}
+	switch {
+	case s.Have > 0:
+		wire.Have = lettucecompat.HaveUnit
+	case s.Place:
+		wire.Have = lettucecompat.HavePlace
+	}
+	if s.Keep < s.Have {
+		wire.LastToken = k.lastToken()
+	}
+	a := k.l.wire.StateUnits(context.Background(), wire)
+	e := k.take(k.news(&a, s.N), s, &a)
+	k.refuse(s, &a)
+	k.l.report(k, &k.failed, a.Err)
+	if e == Missing && (by != nil || time.Now().Before(g.lease.Deadline())) {
+		l := &Loss{Cause: g.missing()}
+		if by != nil {
+			l.Shares = []*Share{by}
+		}
+		k.l.cfg.Reporter.Lost(g, l)
+	}
+	k.kick()
+	k.l.landed()
+	return a, e
+}
+
+// news says what an answer means for the conversation.
+func (k *SharedKey) news(a *lettucecompat.UnitsAnswer, n uint64) UnitsNews {
+	h := UnitsNews{N: n, Units: a.Units, Lease: a.TTL, Token: a.Token, Contended: a.Contended}
+	switch {
+	case a.Outcome == lettucecompat.OutcomeFailed, a.Outcome == lettucecompat.OutcomeOK && a.Word == lettucecompat.WordVoid:
+		h.Word, h.After = Failed, pause()
+	case a.Outcome != lettucecompat.OutcomeOK:
+		h.Word, h.After = Silence, pause()
+	case a.Word == lettucecompat.WordLost:
+		h.Word = Lost
+	case a.Word == lettucecompat.WordWaits:
+		h.Word, h.After = Waits, k.l.rhythm(k.times.Life, a.Ahead, cmp.Or(a.Next, -1))
+	case a.Units > 0: // also where a try is refused
+		h.Word = Has
+	default:
+		h.Word = HasNot
+	}
+	return h
+}
+
+// refuse fails those who must not wait for a further answer than a, and, where a person has to change something, all that
+// can be notified.
+func (k *SharedKey) refuse(s *UnitsStatement, a *lettucecompat.UnitsAnswer) {
+	switch {
+	case a.Outcome == lettucecompat.OutcomeOK && (a.Word == lettucecompat.WordRefused || a.Word == lettucecompat.WordWaits):
+		k.gate.Refuse(ErrRefused)
+	case a.Outcome == lettucecompat.OutcomeOK && a.Word != lettucecompat.WordVoid:
+	case a.Outcome == lettucecompat.OutcomeFailed && lettucecompat.Permanent(a.Err):
+		k.gate.Fail(failure(a.Outcome, a.Err))
+	case s.Try:
+		k.gate.Refuse(failure(a.Outcome, cmp.Or(a.Err, errVoid)))
+	}
+}
+
+// hear takes in news, and carries out what that means. Its caller then calls speak or kick.
+func (k *SharedKey) hear(h UnitsNews) { k.take(h, nil, nil) }
+
+// take is hear. s is what h answers, if it is an answer, and a that as it came.
+func (k *SharedKey) take(h UnitsNews, s *UnitsStatement, a *lettucecompat.UnitsAnswer) Event {
+	k.mu.Lock()
+	before := k.talk
+	var e Event
+	k.talk, e = k.talk.Heard(h, k.l.now())
+	now, g := k.talk.Grant, k.cur.Load()
+	called := k.talk.Units > before.Units && (h.Word == Called || before.place && s != nil)
+	failed, givenUp := k.releasedLocked(s, h, e)
+	switch {
+	case e == Missing:
+		g.missed = true
+	case s != nil && k.talk.Units > 0 && !k.talk.usable: // and its next answer has no end
+		k.gate.Refuse(errLate)
+	case e == Granted:
+		g = k.newGrantLocked()
+		k.gate.Granted(k.talk.Units, k.talk.Contended, g.deadline())
+	case e == Vanished:
+		c := renewal.Cause{Reason: renewal.ReasonGone, By: byStatement}
+		if len(k.renewals) > 0 {
+			c.By = k.renewals[0].by
+		}
+		g.lease.Lose(c)
+	case k.talk.usable:
+		if now.Sent != before.Grant.Sent || now.Lease != before.Grant.Lease {
+			g.lease.Extend(k.at(now.Sent), now.Lease)
+		}
+		if now.Token != before.Grant.Token {
+			g.token, g.handOffs, g.handed = now.Token, 0, false
+		}
+		switch {
+		case k.talk.Units > before.Units, before.place && !k.talk.place: // of what it had, too: it was another one's turn
+			k.gate.Granted(k.talk.Units, k.talk.Contended, g.deadline())
+		case s != nil || h.Word == Called:
+			k.gate.Renewed(k.talk.Contended, g.deadline())
+		}
+	}
+	least := k.least
+	if s != nil {
+		k.flying--
+		k.answer = a
+		if a.Capacity > 0 {
+			k.least = a.Capacity
+		}
+		k.renewedLocked(s, h, a.Err)
+		close(k.heard)
+		k.heard = make(chan struct{})
+	}
+	changed := k.least
+	k.mu.Unlock()
+	r := k.l.cfg.Reporter
+	if changed != least {
+		r.Capacity(k, changed)
+	}
+	if called {
+		r.Called(k, s != nil)
+	}
+	if failed != nil {
+		r.ReleaseFailed(failed, cmp.Or(a.Err, errVoid))
+	}
+	if givenUp != nil {
+		r.ReleaseGivenUp(givenUp)
+	}
+	return e
+}
+
+// releasedLocked returns of which grant a release has failed for the first time, or was given up. The others are as in take,
+// and e is what h means.
+func (k *SharedKey) releasedLocked(s *UnitsStatement, h UnitsNews, e Event) (failed, givenUp *SharedHeld) {
+	switch {
+	case e == GivenUp:
+		givenUp, k.unfreed = k.unfreed, nil
+	case s == nil:
+	case h.Word != Silence && h.Word != Failed:
+		k.unfreed = nil
+	case s.Keep < s.Have && k.unfreed == nil:
+		failed, k.unfreed = k.cur.Load(), k.cur.Load()
+	}
+	return failed, givenUp
+}
+
+// asked is who waits for the end of a renewal.
+type asked struct {
+	by     string // see renewal.Cause.By
+	answer chan renewal.Result
+}
+
+// renewedLocked tells those who wait for a renewal how s ended.
+func (k *SharedKey) renewedLocked(s *UnitsStatement, h UnitsNews, err error) {
+	if s.Have == 0 && err == nil {
+		return // one that says what it has comes next
+	}
+	r := renewal.Result{Gone: h.Word == Lost, Err: err}
+	if at, known := k.talk.sentAt(s.N); known && (h.Word == Has || h.Word == Waits) {
+		r.Renewed, r.SentAt = s.Have > 0 && h.Units > 0, k.at(at)
+	}
+	for _, c := range k.renewals {
+		c.answer <- r
+	}
+	k.renewals = nil
+}
+
+// Renew states that the units of g are kept, and returns how that ended. by says who asks: see renewal.Cause.By.
+func (g *SharedHeld) Renew(ctx context.Context, by string) renewal.Result {
+	k, c := g.k, make(chan renewal.Result, 1)
+	k.mu.Lock()
+	if !k.talk.usable || k.talk.Grant.Unit != g.n {
+		k.mu.Unlock()
+		return renewal.Result{}
+	}
+	k.renewals = append(k.renewals, asked{by, c})
+	if !k.talk.open || k.talk.said.Have == 0 { // else that does as well
+		k.talk = k.talk.soon(k.l.now())
+	}
+	k.mu.Unlock()
+	k.kick()
+	select {
+	case r := <-c:
+		return r
+	case <-ctx.Done():
+		return renewal.Result{Err: lettucecompat.ErrTimeout}
+	}
+}
+
+// contended notes that another client waits for the units of record n.
+func (k *SharedKey) contended(n uint64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.talk = k.talk.Told(n)
+	if k.talk.Contended && k.talk.usable {
+		k.gate.Tell()
+	}
+}

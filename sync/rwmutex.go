@@ -1,0 +1,265 @@
+package anteroom
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+	"github.com/anteroom/anteroom/queue"
+	"github.com/anteroom/anteroom/sync/internal/lock"
+	"github.com/anteroom/anteroom/sync/observe"
+)
+
+// RWMutex is a lock shared by all processes that use the same key in the same Redis, which many may hold to read, or one
+// to write. It has the methods of a sync.RWMutex, and can be acquired as a Hold: Acquire, TryAcquire and Do to write,
+// RAcquire, TryRAcquire and RDo to read.
+//
+// Make one with Manager.RWMutex or Manager.NewRWMutex; the zero RWMutex panics when used. It is cheap and holds no state:
+// two of the same key and Manager are the same lock. It must not be copied after first use. All methods are safe for
+// concurrent use.
+//
+// Redis is asked once for all readers of a process: while the process has the lock to read, RLock and RUnlock are local.
+// Who waits to write keeps new readers out, here and in other processes, and processes take turns in the order in which
+// they began to wait.
+//
+// As with a sync.RWMutex, a goroutine that reads must not read again by RLock, nor Lock: it may wait for itself, which
+// nobody can see. A Hold's context enters again; see Acquire. A lock to read cannot become one to write; the other way
+// is Hold.Downgrade.
+//
+// Unlike a sync.RWMutex the lock can be lost while it is held. Nobody who came by RLock or Lock is notified; no other
+// goroutine of this process comes in before all of them have left, but other processes may. Use RAcquire or Acquire where that matters.
+type RWMutex struct{ sharedLock }
+
+var _ sync.Locker = (*RWMutex)(nil)
+
+// units of an RWMutex.
+const (
+	toRead  = 1
+	toWrite = lettucecompat.AllUnits
+)
+
+// RWMutex returns the read-write lock of key with Config.Defaults. What NewRWMutex would refuse is reported by the
+// methods of the lock.
+func (m *Manager) RWMutex(key string) *RWMutex {
+	rw := new(RWMutex)
+	_ = rw.init(m, key, m.cfg.Defaults, ofRWMutex)
+	return rw
+}
+
+// NewRWMutex returns the read-write lock that cfg describes, or an *Error that wraps ErrConfig. A field of cfg that is
+// zero has the value of Config.Defaults; MaxHandoffTime defaults to 1 ms here. Reentrant, StringHolders, MinHold,
+// Replicas, and a negative RenewalTime are for a Mutex: ErrConfig names them. MaxHandoffs has no meaning.
+func (m *Manager) NewRWMutex(cfg LockConfig) (*RWMutex, error) {
+	rw := new(RWMutex)
+	if err := rw.init(m, cfg.Key, cfg.withDefaults(m.cfg.Defaults), ofRWMutex); err != nil {
+		return nil, &Error{Op: "new rwmutex", Key: cfg.Key, Outcome: observe.OutcomeMistake, Err: err}
+	}
+	return rw, nil
+}
+
+// Key returns the lock's key.
+func (rw *RWMutex) Key() string { return rw.key }
+
+// Config returns the lock's configuration with all defaults filled in.
+func (rw *RWMutex) Config() LockConfig { return rw.config() }
+
+// RLock waits until the lock is held to read. It panics with an *Error for mistakes in the program only: bad
+// configuration, a closed Manager. Any answer of Redis is retried until the lock is obtained.
+func (rw *RWMutex) RLock() {
+	if rw != nil {
+		if k := rw.last.Load(); k != nil && !rw.m.closing.Load() && k.Join() {
+			return
+		}
+	}
+	if err := rw.rlock(context.Background(), "rlock", 0); err != nil {
+		panic(err)
+	}
+}
+
+// RUnlock undoes one RLock, TryRLock or TryRLockFor, of any goroutine. It panics with an *Error if the lock is not locked
+// that way. Where the process has come in for this reader alone, it waits for the answer of Redis up to twice CommandTimeout,
+// so that another process can have the lock after it.
+func (rw *RWMutex) RUnlock() { rw.leave("runlock", toRead) }
+
+// TryRLock takes the lock to read if nobody holds it to write or waits for it, and reports whether it did. Where it asks
+// Redis it takes up to CommandTimeout; false also means that Redis did not answer. It panics as RLock does.
+func (rw *RWMutex) TryRLock() bool {
+	err := rw.rlock(context.Background(), "try rlock", queue.Try|queue.Refusable)
+	panicOnMistake(err)
+	return err == nil
+}
+
+// TryRLockFor is TryRLock that waits up to d. A d of zero or less does not wait.
+func (rw *RWMutex) TryRLockFor(d time.Duration) bool {
+	if d <= 0 {
+		return rw.TryRLock()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	defer cancel()
+	err := rw.rlock(ctx, "try rlock", queue.Refusable)
+	panicOnMistake(err)
+	return err == nil
+}
+
+func (rw *RWMutex) rlock(ctx context.Context, op string, kind queue.Kind) error {
+	rw.check(op)
+	return rw.enterUnnamed(ctx, op, kind, toRead)
+}
+
+// check panics where rw cannot be used.
+func (rw *RWMutex) check(op string) {
+	if rw == nil {
+		panic((*sharedLock)(nil).unusable(op))
+	}
+	rw.usable(op)
+}
+
+// Lock waits until the lock is held to write, by nobody else. It panics as RLock does. Lock and RLock by the goroutine
+// that holds the lock to write wait for themselves, unless another one is to release it: that is reported as
+// EventSelfDeadlock, immediately.
+func (rw *RWMutex) Lock() {
+	if err := rw.wlock(context.Background(), "lock", queue.NoNotify); err != nil {
+		panic(err)
+	}
+}
+
+// Unlock undoes Lock, TryLock or TryLockFor, of any goroutine. It waits for the answer of Redis up to twice CommandTimeout
+// where the lock goes back. It panics with an *Error if the lock is not locked that way. If it was lost, that is raised
+// as EventUnlockLost.
+func (rw *RWMutex) Unlock() {
+	const op = "unlock"
+	rw.check(op)
+	var o *lock.Share
+	if k := rw.find(); k != nil {
+		o = k.Writer()
+	}
+	if o == nil {
+		panic(rw.mistake(op, ErrNotHeld))
+	}
+	rw.unlock(op, o)
+}
+
+// TryLock takes the lock to write if nobody holds it or waits for it, and reports whether it did. Otherwise it is as
+// TryRLock.
+func (rw *RWMutex) TryLock() bool {
+	err := rw.wlock(context.Background(), "try lock", queue.Try|queue.Refusable|queue.NoNotify)
+	panicOnMistake(err)
+	return err == nil
+}
+
+// TryLockFor is TryLock that waits up to d. A d of zero or less does not wait.
+func (rw *RWMutex) TryLockFor(d time.Duration) bool {
+	if d <= 0 {
+		return rw.TryLock()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	defer cancel()
+	err := rw.wlock(ctx, "try lock", queue.Refusable|queue.NoNotify)
+	panicOnMistake(err)
+	return err == nil
+}
+
+func (rw *RWMutex) wlock(ctx context.Context, op string, kind queue.Kind) error {
+	rw.check(op)
+	m := rw.m
+	r := request{op: op, kind: kind, settings: rw.settings, units: toWrite}
+	m.acquiring(context.Background(), rw.key, &r)
+	k, err := rw.use()
+	if err != nil {
+		return m.notEntered(rw.key, &r, err)
+	}
+	defer k.Done()
+	rw.waitsForItself(k, kind)
+	if m.closing.Load() {
+		err := rw.mistake(op, ErrClosed)
+		m.notAcquired(rw.key, &r, err)
+		return err
+	}
+	return rw.enter(ctx, k, &r, &lock.Share{
+		Units: toWrite, Goroutine: uint64(m.goroutine()), Kind: kind, CallSite: m.callSite(), Holder: unnotifiedShares{},
+	})
+}
+
+// RLocker returns a sync.Locker whose Lock and Unlock call RLock and RUnlock.
+func (rw *RWMutex) RLocker() sync.Locker { return (*rlocker)(rw) }
+
+type rlocker RWMutex
+
+func (r *rlocker) Lock()   { (*RWMutex)(r).RLock() }
+func (r *rlocker) Unlock() { (*RWMutex)(r).RUnlock() }
+
+// Acquire waits until the lock is held to write, or ctx ends. What it returns, with which errors, is as for
+// Mutex.Acquire; Lease ends this Hold alone, whatever its process has, and Note is ErrConfig.
+//
+// With a context that carries the live Hold of this lock (Hold.Context, Do) it enters again without asking Redis: to read
+// in a Hold that reads or writes, to write in one that writes. To write in one that reads is ErrUpgrade, immediately.
+func (rw *RWMutex) Acquire(ctx context.Context, opts ...AcquireOption) (*Hold, error) {
+	return rw.hold(ctx, "acquire", queue.Refusable, toWrite, opts)
+}
+
+// TryAcquire is Acquire that does not wait: it returns ErrNotAcquired if anybody holds the lock or waits for it.
+func (rw *RWMutex) TryAcquire(ctx context.Context, opts ...AcquireOption) (*Hold, error) {
+	return rw.hold(ctx, "try acquire", queue.Try|queue.Refusable, toWrite, opts)
+}
+
+// Do is Mutex.Do with the lock held to write.
+func (rw *RWMutex) Do(ctx context.Context, fn func(ctx context.Context) error, opts ...AcquireOption) error {
+	h, err := rw.hold(ctx, "do", queue.Refusable, toWrite, opts)
+	if err != nil {
+		return err
+	}
+	return h.do(ctx, fn)
+}
+
+// RAcquire is Acquire to read: others may read meanwhile. Unlike after RLock, the holder is notified of a loss.
+func (rw *RWMutex) RAcquire(ctx context.Context, opts ...AcquireOption) (*Hold, error) {
+	return rw.hold(ctx, "racquire", queue.Refusable, toRead, opts)
+}
+
+// TryRAcquire is RAcquire that does not wait: it returns ErrNotAcquired if anybody holds the lock to write, or waits.
+func (rw *RWMutex) TryRAcquire(ctx context.Context, opts ...AcquireOption) (*Hold, error) {
+	return rw.hold(ctx, "try racquire", queue.Try|queue.Refusable, toRead, opts)
+}
+
+// RDo is Do with the lock held to read.
+func (rw *RWMutex) RDo(ctx context.Context, fn func(ctx context.Context) error, opts ...AcquireOption) error {
+	h, err := rw.hold(ctx, "rdo", queue.Refusable, toRead, opts)
+	if err != nil {
+		return err
+	}
+	return h.do(ctx, fn)
+}
+
+func (rw *RWMutex) hold(ctx context.Context, op string, kind queue.Kind, units int64, opts []AcquireOption) (*Hold, error) {
+	if rw == nil {
+		return nil, (*sharedLock)(nil).unusable(op)
+	}
+	return rw.acquire(ctx, op, kind, units, true, opts)
+}
+
+// Units returns how many units of its lock the hold has: of a Semaphore as many as were acquired, of an RWMutex 1 to read
+// and all 1<<20 to write, of a Mutex 1.
+func (h *Hold) Units() int64 {
+	switch {
+	case h == nil:
+		return 0
+	case h.t.share() == nil:
+		return 1
+	}
+	return h.t.share().Has()
+}
+
+// Downgrade makes a hold that writes an RWMutex one that reads it, at once: nobody writes in between, and readers who wait
+// may come in. All Holds that entered again by a context of this one read from then on, too. A hold that reads stays as it
+// is. It returns what Err returns, or ErrConfig for the hold of another kind of lock.
+func (h *Hold) Downgrade() error {
+	if err := h.err(); err != nil {
+		return err
+	}
+	if h.t.share() == nil || settingsIn(h.t.share()).capacity != ofRWMutex {
+		return newError("downgrade", h.Key(), errNoWriter)
+	}
+	h.t.share().Downgrade()
+	return nil
+}

@@ -1,0 +1,309 @@
+package anteroom
+
+import (
+	"cmp"
+	"context"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/anteroom/anteroom/queue"
+	"github.com/anteroom/anteroom/renewal"
+	"github.com/anteroom/anteroom/sync/internal/lock"
+	"github.com/anteroom/anteroom/sync/observe"
+)
+
+// sharedLock is what an RWMutex and a Semaphore have in common: a lock in units, of which each client has some.
+type sharedLock struct {
+	m         *Manager
+	key       string
+	*settings // nil: err says why
+	err       error
+	last      atomic.Pointer[lock.SharedKey] // the key found last time
+}
+
+// What the methods of a Hold answer that only the lock of a Mutex has.
+var (
+	errUnitsLease = configError("Extend", "is for a Mutex: the units of an RWMutex or a Semaphore have the lease of their process, which is renewed")
+	errNoTicket   = configError("Detach", "is for a Mutex: the units of an RWMutex or a Semaphore belong to their process")
+	errNoWriter   = configError("Downgrade", "is for an RWMutex")
+)
+
+// defaultTurn is MaxHandoffTime of an RWMutex and a Semaphore: what lasts longer than that ends its turn.
+const defaultTurn = time.Millisecond
+
+// init sets what an RWMutex or a Semaphore is made of. cfg has Config.Defaults already.
+func (s *sharedLock) init(m *Manager, key string, cfg LockConfig, capacity int64) error {
+	s.m, s.key = m, key
+	cfg.Key = key
+	cfg.MaxHandoffTime = cmp.Or(cfg.MaxHandoffTime, defaultTurn)
+	normal, err := cfg.normal()
+	if err == nil {
+		err = cmp.Or(m.validKey(key), cfg.mustFitShared(capacity))
+	}
+	if err == nil && m.cfg.Dialect != DialectDesignDocument {
+		err = configError("Dialect", "is Redisson's, which has no RWMutex and no Semaphore of ours; use a Manager with DialectDesignDocument")
+	}
+	if s.err = err; err == nil {
+		normal.Key = ""
+		m.lookout.Serve(normal.LongWait)
+		s.settings = m.settings(normal, capacity)
+	}
+	return err
+}
+
+// mustFitShared refuses what only a Mutex can do.
+func (c *LockConfig) mustFitShared(capacity int64) error {
+	switch {
+	case c.Reentrant:
+		return configError("Reentrant", "is for a Mutex; a context that carries the Hold of an RWMutex enters it again")
+	case c.StringHolders:
+		return configError("StringHolders", "is for a Mutex")
+	case c.Fencing && capacity != ofRWMutex:
+		return configError("Fencing", "is for a Mutex and an RWMutex: those who share a Semaphore have no order")
+	case c.RenewalTime < 0:
+		return configError("RenewalTime", "is negative; the units of a process are renewed together, and the option Lease ends one Hold")
+	case c.MinHold > 0:
+		return configError("MinHold", "is for a Mutex: the units that a process gives back are free immediately")
+	case c.Replicas > 0:
+		return configError("Replicas", "is for a Mutex: a goroutine may get units of its process without a command")
+	}
+	return nil
+}
+
+// unusable is the error of a lock without settings.
+func (s *sharedLock) unusable(op string) *Error {
+	if s == nil || s.m == nil {
+		return &Error{Op: op, Outcome: observe.OutcomeMistake, Err: errNoManager}
+	}
+	return s.mistake(op, s.err)
+}
+
+func (s *sharedLock) mistake(op string, err error) *Error {
+	return &Error{Op: op, Key: s.key, Outcome: observe.OutcomeMistake, Err: err}
+}
+
+// usable panics where no Manager has made the lock, or it cannot be used.
+func (s *sharedLock) usable(op string) {
+	if s == nil || s.settings == nil {
+		panic(s.unusable(op))
+	}
+}
+
+func (s *sharedLock) config() (cfg LockConfig) {
+	if s.settings != nil {
+		cfg = s.cfg
+	}
+	cfg.Key = s.key
+	return cfg
+}
+
+// use returns the lock's key with one reference more, or an error where the key is in use with another configuration.
+func (s *sharedLock) use() (*lock.SharedKey, error) {
+	if k := s.last.Load(); k != nil && k.Use() {
+		return k, nil
+	}
+	m := s.m
+	k := m.locks.Shared(s.key, &s.lock)
+	err := m.compatible(k.Settings().Of.(*settings), s.settings, "")
+	if other := m.locks.Find(s.key); other != nil {
+		err = m.compatible(settingsOf(other), s.settings, siteOf(other))
+		other.Done()
+	}
+	if err != nil {
+		k.Done()
+		return nil, err
+	}
+	s.last.Store(k)
+	return k, nil
+}
+
+// find returns the lock's key, without a reference, or nil. Who is inside finds the key of that.
+func (s *sharedLock) find() *lock.SharedKey {
+	if k := s.last.Load(); k != nil && !k.Over() {
+		return k
+	}
+	k := s.m.locks.FindShared(s.key)
+	if k != nil {
+		k.Done()
+	}
+	return k
+}
+
+// acquire brings its caller in with so many units. again: a context that carries the Hold enters again.
+func (s *sharedLock) acquire(ctx context.Context, op string, kind queue.Kind, units int64, again bool, opts []AcquireOption) (*Hold, error) {
+	if s == nil || s.settings == nil {
+		return nil, s.unusable(op)
+	}
+	m := s.m
+	r := request{op: op, kind: kind, settings: s.settings, units: units}
+	ctx = m.acquiring(ctx, s.key, &r)
+	if err := r.apply(opts); err != nil {
+		m.notAcquired(s.key, &r, err)
+		return nil, s.mistake(op, err)
+	}
+	for outer := m.outer(ctx, s.key); outer != nil && again; outer = m.outer(ctx, s.key) {
+		if h, err := outer.reenter(ctx, &r); h != nil || err != nil {
+			m.reentered(&r, outer.t.possession(), err)
+			return h, err
+		}
+	}
+	k, err := s.use()
+	if err != nil {
+		return nil, m.notEntered(s.key, &r, err)
+	}
+	defer k.Done()
+	h := &Hold{values: ctx}
+	h.t = m.newShare(h)
+	share := h.t.share()
+	share.Units, share.Goroutine, share.Kind, share.CallSite = units, uint64(m.goroutine()), kind, m.callSite()
+	if strings.HasSuffix(op, "do") {
+		s.waitsForItself(k, kind)
+	}
+	bounded := ctx
+	if r.wait > 0 {
+		var cancel context.CancelFunc
+		bounded, cancel = context.WithTimeout(ctx, r.wait)
+		defer cancel()
+	}
+	if err := s.enter(bounded, k, &r, share); err != nil {
+		h.t.remove(h)
+		return nil, err
+	}
+	if r.lease != nil {
+		share.Limit(r.lease)
+	}
+	return h, nil
+}
+
+// apply reads the options of an acquisition of units.
+func (r *request) apply(opts []AcquireOption) error {
+	if limit := max(r.settings.capacity, 1); r.settings.capacity > ofMutex && (r.units < 1 || r.units > limit) {
+		return configError("n", "is %d; it must be from 1 to the capacity, here %d", r.units, limit)
+	}
+	for _, o := range opts {
+		if o.take == nil { // of the zero AcquireOption
+			continue
+		}
+		if err := o.take(r); err != nil {
+			return err
+		}
+	}
+	if r.note != "" {
+		return configError("Note", "is for a Mutex: the units of a process have no place for it")
+	}
+	return nil
+}
+
+// enter brings share in, or returns an *Error.
+func (s *sharedLock) enter(ctx context.Context, k *lock.SharedKey, r *request, share *lock.Share) error {
+	err := ctx.Err()
+	if err == nil {
+		err = k.Acquire(ctx, share)
+	}
+	if err != nil {
+		err := newError(r.op, s.key, notGranted(ctx, err))
+		s.m.notAcquired(s.key, r, err)
+		return err
+	}
+	s.m.locks.Register(share)
+	if share.Loss() != nil { // meanwhile
+		s.m.locks.Unregister(share)
+	}
+	if s.m.reports.Observed() {
+		s.m.reports.Acquired(&r.attempt, share)
+	}
+	return nil
+}
+
+// enterUnnamed brings in so many units whose owner nobody knows by name, or returns an *Error.
+func (s *sharedLock) enterUnnamed(ctx context.Context, op string, kind queue.Kind, units int64) error {
+	r := request{op: op, kind: kind | queue.NoNotify, settings: s.settings, units: units}
+	s.m.acquiring(context.Background(), s.key, &r)
+	if err := r.apply(nil); err != nil {
+		m := s.mistake(op, err)
+		s.m.notAcquired(s.key, &r, m)
+		return m
+	}
+	k, err := s.use()
+	if err != nil {
+		return s.m.notEntered(s.key, &r, err)
+	}
+	defer k.Done()
+	s.waitsForItself(k, kind)
+	if err = ctx.Err(); err == nil {
+		if err = k.Enter(ctx, kind, units); err == nil {
+			if s.m.reports.Observed() {
+				s.m.reports.AcquiredUnnamed(&r.attempt, k.Held())
+			}
+			return nil
+		}
+	}
+	failed := newError(op, s.key, notGranted(ctx, err))
+	if failed.Err == ErrClosed { //nolint:errorlint // as notGranted gives it
+		failed.Outcome = observe.OutcomeMistake
+	}
+	s.m.notAcquired(s.key, &r, failed)
+	return failed
+}
+
+// waitsForItself reports a caller whose goroutine holds what it is about to wait for.
+func (s *sharedLock) waitsForItself(k *lock.SharedKey, kind queue.Kind) {
+	if w := k.Gate().Demand().Writer; w != 0 && !kind.IsTry() && w == uint64(s.m.goroutine()) {
+		s.m.reports.SelfDeadlock(s.key, s.cfg.Name, writerSite(k), "Acquire, RAcquire and Do enter again with the Hold's context")
+	}
+}
+
+// writerSite is where the writer inside came in, if that is recorded.
+func writerSite(k *lock.SharedKey) string {
+	if g := k.Held(); g != nil {
+		for _, o := range g.Owners() {
+			if o.Has() > 1 {
+				return o.CallSite
+			}
+		}
+	}
+	return ""
+}
+
+// leave is the way out for units whose owner nobody knows by name. It panics if fewer are inside.
+func (s *sharedLock) leave(op string, units int64) {
+	s.usable(op)
+	k := s.find()
+	if k == nil {
+		panic(s.mistake(op, ErrNotHeld))
+	}
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case string: // the gate's
+			panic(s.mistake(op, joined(ErrNotHeld, ownText(strings.TrimPrefix(p, "queue: ")))))
+		default:
+			panic(p)
+		}
+	}()
+	lost := k.Lossy()
+	k.Leave(units)
+	if lost != nil {
+		l := lost.Loss()
+		e := s.m.lossError(op, s.key, l)
+		s.m.reports.UnlockLost(lost, "", l.Cause, e.Since, e.Err)
+	}
+}
+
+// unlock ends what came by Lock.
+func (s *sharedLock) unlock(op string, o *lock.Share) {
+	err := s.m.exit(op, o, nil, context.Background())
+	if err == nil {
+		return
+	}
+	panicOnMistake(err)
+	if e, ok := err.(*Error); ok && e.Outcome == observe.OutcomeLost { //nolint:errorlint // as exit gives it
+		s.m.reports.UnlockLost(o.Held(), o.CallSite, o.LossOr(renewal.ReasonGone).Cause, e.Since, e.Err)
+	}
+}
+
+// unnotifiedShares is the lock.SharedHolder of all owners by Lock: they have no way to learn of a loss.
+type unnotifiedShares struct{}
+
+func (unnotifiedShares) LostShare(*lock.Share, *lock.Loss) {}
