@@ -3,6 +3,7 @@ package queue_test
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -78,9 +79,11 @@ func BenchmarkGate(b *testing.B) {
 							for i := range b.N / goroutines {
 								if writes > 0 && i%writes == writes-1 {
 									l.Lock()
+									runtime.KeepAlive(l)
 									l.Unlock()
 								} else {
 									l.RLock()
+									runtime.KeepAlive(l)
 									l.RUnlock()
 								}
 							}

@@ -385,7 +385,7 @@ func TestGate_I22_OneOrderPerChange(t *testing.T) {
 		x.must("a writer behind", c.order, queue.Nothing)
 		x.must("Granted", x.g.Granted(1, false, forever), queue.Restate)
 		x.mustState(1, all)
-		if x.g.Leave() != queue.Nothing || x.g.Leave() != queue.Nothing {
+		if first, second := x.g.Leave(), x.g.Leave(); first != queue.Nothing || second != queue.Nothing {
 			x.t.Fatal("the leave of a reader beside a writer that wants all units changes nothing")
 		}
 		x.must("Granted", x.g.Granted(all, false, forever), queue.Restate)

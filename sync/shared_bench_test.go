@@ -1,6 +1,7 @@
 package anteroom_test
 
 import (
+	"runtime"
 	"testing"
 
 	"github.com/anteroom/anteroom/internal/testredis"
@@ -19,9 +20,11 @@ func BenchmarkRWMutex(b *testing.B) {
 				for i := 1; p.Next(); i++ {
 					if every > 0 && i%every == 0 {
 						rw.Lock()
+						runtime.KeepAlive(rw)
 						rw.Unlock()
 					} else {
 						rw.RLock()
+						runtime.KeepAlive(rw)
 						rw.RUnlock()
 					}
 				}

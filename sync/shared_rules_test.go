@@ -458,8 +458,7 @@ func TestShared_S30_ATryAfterAnExitSucceeds(t *testing.T) {
 		b, _ := manager(t, s.client(), anteroom.Config{})
 		ra, rb := a.RWMutex("k"), b.RWMutex("k")
 		for range 3 {
-			ra.RLock()
-			ra.RUnlock()
+			pass(ra.RLocker())
 			if !rb.TryLock() {
 				t.Error("TryLock after RUnlock")
 			} else {
@@ -586,8 +585,7 @@ func TestShared_ATraceEnds(t *testing.T) {
 			Observer: &observe.Observer{Released: func(_ string, o observe.Outcome, _ time.Duration) { released = append(released, o) }},
 		})
 		rw := m.RWMutex("k")
-		rw.RLock()
-		rw.RUnlock()
+		pass(rw.RLocker())
 		pass(rw)
 		ok(t, must[theHold](t)(rw.RAcquire(bg)).Release(bg))
 		_, _ = m.Semaphore("s", 1).Acquire(bg, 2)

@@ -298,8 +298,7 @@ func TestShared_LeavingALostLockIsReported(t *testing.T) {
 		if evs := rec.of(observe.EventUnlockLost); len(evs) != 2 || evs[0].Reason != observe.LostGone || evs[0].Since.IsZero() || evs[1].Key != "sem" {
 			t.Errorf("events %+v", evs)
 		}
-		rw.RLock()
-		rw.RUnlock()
+		pass(rw.RLocker())
 		ok(t, sem.Acquire(bg, 2))
 		sem.Release(2)
 		time.Sleep(time.Second)
