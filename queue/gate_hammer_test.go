@@ -409,6 +409,7 @@ func TestGate_HammerNobodyStarves(t *testing.T) {
 					runtime.KeepAlive(g)
 					g.Unlock()
 					g.RLock()
+					runtime.KeepAlive(g)
 					g.RUnlock()
 				}
 			}()

@@ -69,7 +69,8 @@ func (mu *Mutex) acquire(ctx context.Context, op string, kind queue.Kind, takes 
 		if o.take == nil { // of the zero AcquireOption
 			continue
 		}
-		if err := o.take(&r); err != nil {
+		var err error
+		if r, err = o.take(r); err != nil {
 			err := mu.mistake(op, err)
 			m.notAcquired(mu.key, &r, err)
 			return nil, err

@@ -25,7 +25,7 @@ type request struct {
 
 // AcquireOption changes one acquisition; see Wait, Lease and Note.
 type AcquireOption struct {
-	take func(*request) error
+	take func(request) (request, error) // by value: a request that its options point to would be on the heap
 }
 
 // Wait bounds how long Acquire waits, in addition to its context. After d it returns what
@@ -33,15 +33,15 @@ type AcquireOption struct {
 // ErrUnavailable if Redis did not serve. The error also wraps
 // context.DeadlineExceeded. d must be positive. TryAcquire, which does not wait, refuses it as ErrConfig.
 func Wait(d time.Duration) AcquireOption {
-	return AcquireOption{func(r *request) error {
+	return AcquireOption{func(r request) (request, error) {
 		switch {
 		case d <= 0:
-			return configError("Wait", "is %v; it must be positive (TryAcquire does not wait)", d)
+			return r, configError("Wait", "is %v; it must be positive (TryAcquire does not wait)", d)
 		case r.kind.IsTry():
-			return configError("Wait", "is given to TryAcquire, which does not wait; use Acquire")
+			return r, configError("Wait", "is given to TryAcquire, which does not wait; use Acquire")
 		}
 		r.wait = d
-		return nil
+		return r, nil
 	}}
 }
 
@@ -52,19 +52,19 @@ func Wait(d time.Duration) AcquireOption {
 // it, or LeaseTime after a hand-off within the process. The process hands the hold on to nobody. d is from
 // 100 ms to 24 hours. A Hold inside another one shares its lease and refuses this as ErrConfig.
 func Lease(d time.Duration) AcquireOption {
-	return AcquireOption{func(r *request) error {
+	return AcquireOption{func(r request) (request, error) {
 		if err := within("Lease", d, minLease, maxLease, ""); err != nil {
-			return err
+			return r, err
 		}
 		if d < r.settings.cfg.MinHold {
-			return configError("Lease", "is %v, shorter than MinHold (%v)", d, r.settings.cfg.MinHold)
+			return r, configError("Lease", "is %v, shorter than MinHold (%v)", d, r.settings.cfg.MinHold)
 		}
 		margin := defaultMargin(d)
 		if d == r.settings.cfg.LeaseTime {
 			margin = r.settings.cfg.Margin
 		}
 		r.lease = &lock.Lease{For: d, Period: -1, Margin: margin}
-		return nil
+		return r, nil
 	}}
 }
 
@@ -76,11 +76,11 @@ const maxNote = 256
 // the hold is returned, which then has its whole lease; and the process hands the hold on to nobody without Redis. text is up to 256 bytes of printable
 // UTF-8; it is in no metric, and in log records only with LogKeys. A Hold inside another one refuses this as ErrConfig.
 func Note(text string) AcquireOption {
-	return AcquireOption{func(r *request) error {
+	return AcquireOption{func(r request) (request, error) {
 		if len(text) > maxNote || !utf8.ValidString(text) || strings.ContainsFunc(text, func(c rune) bool { return !unicode.IsPrint(c) }) {
-			return configError("Note", "is %q; use at most %d bytes of printable UTF-8", text[:min(len(text), maxNote)], maxNote)
+			return r, configError("Note", "is %q; use at most %d bytes of printable UTF-8", text[:min(len(text), maxNote)], maxNote)
 		}
 		r.note = text
-		return nil
+		return r, nil
 	}}
 }

@@ -185,7 +185,8 @@ func (r *request) apply(opts []AcquireOption) error {
 		if o.take == nil { // of the zero AcquireOption
 			continue
 		}
-		if err := o.take(r); err != nil {
+		var err error
+		if *r, err = o.take(*r); err != nil {
 			return err
 		}
 	}

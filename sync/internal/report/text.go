@@ -57,6 +57,9 @@ func KindName(k queue.Kind) string {
 // are distinguished by the code with which Redis' answers begin, which is part of its
 // protocol; texts differ between versions.
 var remedies = []struct{ code, remedy string }{
+	{"WRONGTYPE the key holds an RWMutex", kindOfKey},
+	{"WRONGTYPE the key holds a Semaphore", kindOfKey},
+	{"WRONGTYPE the key holds a Mutex", kindOfKey},
 	{"WRONGTYPE", "the key holds something that is not a lock; use another name for one of the two (or StringHolders, if it is the lock of another library)"},
 	{"NOPERM", "the Redis user lacks a permission" + smallestACL},
 	{"ACL failure in script", "the Redis user lacks a permission" + smallestACL},
@@ -66,6 +69,8 @@ var remedies = []struct{ code, remedy string }{
 	{"WRONGPASS", "the Redis client's user name or password is wrong"},
 	{"NOSCRIPT", "the server forgets scripts immediately; check what flushes its script cache"},
 }
+
+const kindOfKey = "one key is one kind of lock: use that kind here, too, or another name"
 
 const smallestACL = "; docs/operations.md lists the smallest ACL"
 
