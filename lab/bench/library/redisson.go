@@ -166,8 +166,7 @@ func (h *redissonHandle) keys() []string {
 
 // acquire runs the script until it answers nil. An integer is after how long it is worth to try again without a message.
 func (h *redissonHandle) acquire(ctx context.Context, attempt func() *redis.Cmd) error {
-	wait, err := attempt().Int64()
-	if err != nil {
+	if err := attempt().Err(); err != nil {
 		return unlessNil(err)
 	}
 	r, err := h.c.room(ctx, h.key)
@@ -177,7 +176,8 @@ func (h *redissonHandle) acquire(ctx context.Context, attempt func() *redis.Cmd)
 	r.waiting.Add(1)
 	defer r.waiting.Add(-1)
 	for {
-		if wait, err = attempt().Int64(); err != nil {
+		wait, err := attempt().Int64()
+		if err != nil {
 			return unlessNil(err)
 		}
 		select {

@@ -60,6 +60,7 @@ var remedies = []struct{ code, remedy string }{
 	{"WRONGTYPE the key holds an RWMutex", kindOfKey},
 	{"WRONGTYPE the key holds a Semaphore", kindOfKey},
 	{"WRONGTYPE the key holds a Mutex", kindOfKey},
+	{"WRONGTYPE the key holds a lock of another kind", kindOfKey},
 	{"WRONGTYPE", "the key holds something that is not a lock; use another name for one of the two (or StringHolders, if it is the lock of another library)"},
 	{"NOPERM", "the Redis user lacks a permission" + smallestACL},
 	{"ACL failure in script", "the Redis user lacks a permission" + smallestACL},
