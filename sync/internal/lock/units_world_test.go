@@ -421,6 +421,9 @@ func (w *unitsWorld) check() {
 			n = k.c.Units
 		}
 		if k.reacts > w.now {
+			if k.c.usable && k.reacting > 0 {
+				w.why = fmt.Sprintf("%s may use %d at %v, and an owner that was notified reacts until %v", k.name, k.c.Units, w.now, k.reacts)
+			}
 			n = max(n, k.reacting)
 		}
 		if n > 0 {
