@@ -110,18 +110,30 @@ func TestShared_P9_ALateAnswer(t *testing.T) {
 
 // A release behind a statement that is under way says how it ended.
 func TestShared_P8_AReleaseBehindAnother(t *testing.T) {
-	p, f := heldUp(t, long)
-	time.Sleep(3 * linger)
-	w := p.mustTake(t, writes)
-	eventually(t, "the call lease was renewed", func() bool { return w.g.lease.Renewals() > 0 })
-	end := f.hold(&f.commands)
-	defer end()
-	w.g.lease.Hurry()
-	eventually(t, "a renewal is under way", func() bool { return f.held.Load() > 0 })
-	begin := time.Now()
-	r := w.Exit(context.Background())
-	if d := time.Since(begin); r.Err == nil || d > 3*p.set.Timeout {
-		t.Errorf("after %v: %+v", d, r)
+	for _, silent := range []bool{true, false} {
+		p, f := heldUp(t, long)
+		time.Sleep(3 * linger)
+		w := p.mustTake(t, writes)
+		eventually(t, "the call lease was renewed", func() bool { return w.g.lease.Renewals() > 0 })
+		end := f.hold(&f.commands)
+		w.g.lease.Hurry()
+		eventually(t, "a renewal is under way", func() bool { return f.held.Load() > 0 })
+		begin, result := time.Now(), make(chan ExitResult, 1)
+		go func() { result <- w.Exit(context.Background()) }()
+		if !silent { // the renewal fails, and so does the release that follows it
+			k := w.g.k
+			eventually(t, "the writer has left", func() bool { return k.gate.Demand().Used == 0 })
+			failing := make(chan struct{})
+			close(failing)
+			old := f.commands.Swap(&failing)
+			close(*old)
+			end = func() { f.commands.Store(nil) }
+		}
+		r := <-result
+		if d := time.Since(begin); r.Err == nil || d > 3*p.set.Timeout {
+			t.Errorf("silent %v, after %v: %+v", silent, d, r)
+		}
+		end()
 	}
 }
 
