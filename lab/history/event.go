@@ -54,6 +54,7 @@ type Event struct {
 	Hold   uint64 // the attempt and the resulting hold; unique within Proc
 	Grant  uint64 // the number in the holder's field in Redis; 0: not known
 	Token  int64  // the fencing token; 0: none
+	Fixed  bool   // Acquired: with a lease that ends by itself
 	// At is when it happened. Calls are stamped before, results after, so a hold in a history is never longer than
 	// the real one.
 	At       int64
@@ -71,6 +72,9 @@ func (e *Event) put(b []byte) {
 	if e.Locked {
 		b[5] = 1
 	}
+	if e.Fixed {
+		b[5] |= 2
+	}
 	binary.LittleEndian.PutUint16(b[6:], e.Key)
 	binary.LittleEndian.PutUint32(b[8:], e.Client)
 	binary.LittleEndian.PutUint32(b[12:], uint32(e.Grant))
@@ -85,7 +89,7 @@ func (e *Event) put(b []byte) {
 
 // get reads what put has written.
 func (e *Event) get(b []byte) {
-	e.Kind, e.Locked = Kind(b[4]), b[5] == 1
+	e.Kind, e.Locked, e.Fixed = Kind(b[4]), b[5]&1 != 0, b[5]&2 != 0
 	e.Key = binary.LittleEndian.Uint16(b[6:])
 	e.Client = binary.LittleEndian.Uint32(b[8:])
 	e.Grant = uint64(binary.LittleEndian.Uint32(b[12:]))

@@ -61,6 +61,7 @@ type Hold struct {
 	Client uint32
 	ID     uint64
 	Locked bool
+	Fixed  bool
 	Units  int64
 	Grant  uint64
 	Token  int64
@@ -138,7 +139,7 @@ func (h *Hold) take(e Event) {
 	h.Deadline = max(h.Deadline, e.Deadline)
 	switch e.Kind {
 	case Acquired:
-		h.Return, h.Outcome, h.Grant, h.Token = e.At, Acquired, e.Grant, e.Token
+		h.Return, h.Outcome, h.Grant, h.Token, h.Fixed = e.At, Acquired, e.Grant, e.Token, e.Fixed
 		h.Checked = e.At
 	case NotAcquired, Unknown:
 		h.Return, h.Outcome = e.At, e.Kind

@@ -30,7 +30,7 @@ func (t *turn) acquired() {
 		t.failed(err)
 		return
 	}
-	stop := t.entered(h)
+	stop := t.entered(h, fixed)
 	if fixed && t.oneIn(2) {
 		_ = h.Extend(ctx, time.Second+t.upTo(2*time.Second))
 	}
@@ -55,10 +55,10 @@ func (t *turn) acquired() {
 }
 
 // entered notes that h was acquired just now, and watches its context until stop.
-func (t *turn) entered(h *anteroom.Hold) (stop func() bool) {
+func (t *turn) entered(h *anteroom.Hold, fixed bool) (stop func() bool) {
 	now := Now()
 	t.by(h)
-	t.event(Acquired, now, func(e *Event) { e.Grant = grantOf(h.Holder()) })
+	t.event(Acquired, now, func(e *Event) { e.Grant, e.Fixed = grantOf(h.Holder()), fixed })
 	return t.watch(h.Context())
 }
 
@@ -165,7 +165,7 @@ func (t *turn) kept() {
 		t.failed(err)
 		return
 	}
-	stop := t.entered(h)
+	stop := t.entered(h, false)
 	defer stop()
 	t.protected(t.ctx, math.MaxInt64)
 	t.event(Release, Now())

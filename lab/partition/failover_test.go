@@ -155,7 +155,7 @@ func unharmed(t *testing.T, s *site, change func()) {
 	}
 	o := x.finish(0, 0)
 	o.print(t, "")
-	if o.Overlaps != 0 || o.Lost != 0 {
-		t.Errorf("%d overlaps, %d told of a loss, where no lock can be lost", o.Overlaps, o.Lost)
+	if o.Overlaps != 0 || len(o.lost) != 0 {
+		t.Errorf("%d overlaps, where no lock can be lost: %s", o.Overlaps, o.lost)
 	}
 }

@@ -149,6 +149,7 @@ func (x *trial) removed(from, to int64, what string) {
 
 // outcome is what a trial has shown.
 type outcome struct {
+	lost []string // the holds that were, but for those of a fixed lease
 	*history.Verdict
 	told    []time.Duration // after the cut, of the locks that the cut-off side kept
 	let     []time.Duration // after the cut, when others were let in to them
@@ -185,6 +186,9 @@ func (x *trial) finish(healed, elected int64) *outcome {
 	x.nothingLeft()
 	all := x.history(x.removals, true, false)
 	for _, h := range all.Holds() {
+		if !h.Fixed && (h.Told != 0 || h.How == history.ReleasedLost) { // a fixed lease ends by itself
+			o.lost = append(o.lost, fmt.Sprintf("lock %d: %s", h.Key, h.Story()))
+		}
 		x.figures(o, h)
 	}
 	o.Verdict = x.judged("both sides", all)

@@ -32,7 +32,9 @@ func (k *SharedKey) newGrantLocked() *SharedHeld {
 	g := &SharedHeld{k: k, n: c.Unit, since: k.l.now(), token: c.Token, owners: map[*Share]struct{}{}}
 	g.lease = k.l.leases.Add(renewal.Spec{
 		Lease: k.set.Lease.For, First: c.Lease,
-		Shard:  k.l.wire.Shard(k.name) + "|" + k.set.Timeout.String(),
+		// A batch ends with its last answer, and a statement may have none for long where a Mutex has one, as while a slot
+		// moves: so units are in batches of their own. Each is extended by its own answer: see take.
+		Shard:  k.l.wire.Shard(k.name) + "|" + k.set.Timeout.String() + "|units",
 		Period: k.set.Lease.Period, Margin: k.set.Lease.Margin, SentAt: k.at(c.Sent), Owner: g,
 	})
 	k.cur.Store(g)
