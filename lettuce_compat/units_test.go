@@ -470,7 +470,7 @@ func TestUnits_InspectAndForce(t *testing.T) {
 func TestUnits_InspectShowsNoDead(t *testing.T) {
 	both(t, func(t *testing.T, b *bed) {
 		with := func(capacity int64) *lettucecompat.Terms {
-			return &lettucecompat.Terms{Call: 50 * time.Millisecond, Lease: 10 * time.Second, Life: lease, Capacity: capacity}
+			return &lettucecompat.Terms{Call: 500 * time.Millisecond, Lease: 10 * time.Second, Life: lease, Capacity: capacity}
 		}
 		a, x := b.unitsPeer(t, "a", with(5)), b.unitsPeer(t, "x", with(7))
 		a.wants("1", has, a.units(0, 0, 1))
