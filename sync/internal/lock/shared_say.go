@@ -33,7 +33,7 @@ func (k *SharedKey) say(s *UnitsStatement, by *Share, mayBeHeld bool) (lettuceco
 	e := k.take(k.news(&a, s.N), s, &a)
 	k.refuse(s, &a)
 	k.l.report(k, &k.failed, a.Err)
-	if e == Missing && (by != nil || time.Now().Before(g.lease.Deadline())) {
+	if e == Missing && g != nil && (by != nil || time.Now().Before(g.lease.Deadline())) {
 		l := &Loss{Cause: g.missing()}
 		if by != nil {
 			l.Shares = []*Share{by}
@@ -92,7 +92,7 @@ func (k *SharedKey) take(h UnitsNews, s *UnitsStatement, a *lettucecompat.UnitsA
 	called := k.talk.Units > before.Units && (h.Word == Called || before.place && s != nil)
 	failed, givenUp := k.releasedLocked(s, h, e)
 	switch {
-	case e == Missing:
+	case e == Missing && g != nil: // else it was never a grant: too little was left of it
 		g.missed = true
 	case s != nil && k.talk.Units > 0 && !k.talk.usable: // and its next answer has no end
 		k.gate.Refuse(errLate)
