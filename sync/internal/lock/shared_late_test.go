@@ -233,3 +233,26 @@ func TestShared_ARenewalBesideANewKey(t *testing.T) {
 	defer p.Shared("k", p.set).Done()
 	sender{p.Locks}.renewUnits(t.Context(), "k")
 }
+
+// A release of units of which too little was left for a grant, and which were removed, finds no grant.
+func TestShared_AReleaseOfWhatWasNoGrant(t *testing.T) {
+	_, client := fresh(t)
+	c, f := client(), &holdUp{}
+	c.AddHook(f)
+	p := newShares(t, c, 0, func(s *Settings) { s.Timeout = 1500 * time.Millisecond })
+	rdb := client()
+	mustGive(t, p.mustTake(t, writes)) // the script is there
+	eventually(t, "it listens", p.wire.Listening)
+	assertGone(t, rdb, p) // the key is another one from here on, without a grant
+	end := f.hold(&f.answers)
+	got := make(chan error, 1)
+	go func() { _, err := p.take(t.Context(), writes, queue.Try); got <- err }()
+	eventually(t, "the units are its", func() bool { return rdb.Exists(t.Context(), "k").Val() == 1 })
+	time.Sleep(1200 * time.Millisecond) // more than half of the call lease
+	rdb.Del(t.Context(), "k")
+	end()
+	if err := <-got; !errors.Is(err, errLate) {
+		t.Error(err)
+	}
+	assertGone(t, rdb, p)
+}
