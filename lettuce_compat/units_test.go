@@ -466,34 +466,33 @@ func TestUnits_InspectAndForce(t *testing.T) {
 	})
 }
 
-// TestUnits_InspectShowsNoDead: whose lease is over has nothing, though no script has removed its record yet.
+// TestUnits_InspectShowsNoDead: whose lease is over has nothing, though no script has removed its record yet. Not on
+// miniredis, where a key can end between two commands of a script.
 func TestUnits_InspectShowsNoDead(t *testing.T) {
-	both(t, func(t *testing.T, b *bed) {
-		with := func(capacity int64) *lettucecompat.Terms {
-			return &lettucecompat.Terms{Call: 500 * time.Millisecond, Lease: 10 * time.Second, Life: lease, Capacity: capacity}
+	b := onReal(t, nil)
+	with := func(capacity int64, call time.Duration) *lettucecompat.Terms {
+		return &lettucecompat.Terms{Call: call, Lease: 10 * time.Second, Life: lease, Capacity: capacity}
+	}
+	a, x := b.unitsPeer(t, "a", with(5, 500*time.Millisecond)), b.unitsPeer(t, "x", with(7, 10*time.Second))
+	a.wants("1", has, a.units(0, 0, 1))
+	x.wants("2", has, x.units(0, 0, 2))
+	info := func() lettucecompat.Info {
+		i, err := x.Inspect(ctx, "k", false)
+		if err != nil {
+			t.Fatal(err)
 		}
-		a, x := b.unitsPeer(t, "a", with(5)), b.unitsPeer(t, "x", with(7))
-		a.wants("1", has, a.units(0, 0, 1))
-		x.wants("2", has, x.units(0, 0, 2))
-		x.wants("renew", has, x.units(2, 2, 2))
-		info := func() lettucecompat.Info {
-			i, err := x.Inspect(ctx, "k", false)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return i
-		}
-		eventually(t, "a has nothing", func() bool { return len(info().Holders) == 1 })
-		i := info()
-		if i.Holders[0].Client != "x" || i.Capacity != 7 || i.TTL > 10*time.Second || i.TTL < 9*time.Second {
-			t.Errorf("%+v", i)
-		}
-		_, there := b.hash(t, "k")["a"]
-		want(t, "a's record is there", there, true)
-		x.drops(2)
-		a.wants("1", has, a.units(0, 0, 1))
-		eventually(t, "nobody has anything", func() bool { i := info(); return !i.Exists && i.Kind == "" && len(i.Holders) == 0 })
-	})
+		return i
+	}
+	eventually(t, "a has nothing", func() bool { return len(info().Holders) == 1 })
+	i := info()
+	if i.Holders[0].Client != "x" || i.Capacity != 7 || i.TTL > 10*time.Second || i.TTL < time.Second {
+		t.Errorf("%+v", i)
+	}
+	_, there := b.hash(t, "k")["a"]
+	want(t, "a's record is there", there, true)
+	x.drops(2)
+	a.wants("1", has, a.units(0, 0, 1))
+	eventually(t, "nobody has anything", func() bool { i := info(); return !i.Exists && i.Kind == "" && len(i.Holders) == 0 })
 }
 
 // TestUnits_I2_NoScriptSeesNonsense.

@@ -116,16 +116,16 @@ func TestChaos_FindsWhatIsPlanted(t *testing.T) {
 		{"a register that accepts old tokens", open, []history.Rule{history.OldToken, history.LostUpdate}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			status, text := chaosRun(t, c.c)
-			f := figures(t, text)
-			if status != 1 || f["violations"] == 0 {
-				t.Fatalf("exit status %d: %v", status, f)
-			}
-			t.Logf("violations=%d", f["violations"])
-			for _, rule := range c.rules {
-				if !slices.ContainsFunc(text, func(s string) bool { return strings.HasPrefix(s, string(rule)+": ") }) {
-					t.Errorf("no %q is named", rule)
+			for missing := c.rules; len(missing) > 0; c.c.seed++ { // a busy machine gives few chances in two seconds
+				status, text := chaosRun(t, c.c)
+				f := figures(t, text)
+				if status != 1 || f["violations"] == 0 || c.c.seed > 5 {
+					t.Fatalf("exit status %d: %v; not named: %v", status, f, missing)
 				}
+				t.Logf("violations=%d", f["violations"])
+				missing = slices.DeleteFunc(missing, func(r history.Rule) bool {
+					return slices.ContainsFunc(text, func(s string) bool { return strings.HasPrefix(s, string(r)+": ") })
+				})
 			}
 		})
 	}
