@@ -167,5 +167,7 @@ func TestDriver_GoneWhileTheLeaseIsFixed(t *testing.T) {
 	if err := k.admit(t.Context(), next, w); err != errAgain {
 		t.Errorf("%v: it has the lock until %v", err, next.Deadline())
 		next.Exit(t.Context())
+		return
 	}
+	k.l.settled() // as Acquire does
 }
