@@ -60,7 +60,7 @@ func drawAll(folder string, results []result) error {
 			return fmt.Errorf("%s: %w", c.file, err)
 		}
 	}
-	return nil
+	return timeline(folder)
 }
 
 // marks are the points of one library, each with its least and greatest round.
