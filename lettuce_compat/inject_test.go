@@ -34,7 +34,9 @@ func TestInject_NamesNeverMeet(t *testing.T) {
 	c := b.client(t)
 	watches := make([]*lettucecompat.Watch, len(hostileKeys))
 	for i, key := range hostileKeys {
-		got := c.State(ctx, fenced(key, i))
+		ask := fenced(key, i)
+		ask.Terms = &lettucecompat.Terms{Call: lease, Lease: lease, Life: lease, Fenced: true} // all last until they are renewed
+		got := c.State(ctx, ask)
 		if got.Outcome != ok || got.Word != has || got.Token == 0 {
 			t.Fatalf("%.40q: %+v", key, got)
 		}

@@ -189,7 +189,7 @@ func TestUnits_S13_Lost(t *testing.T) {
 // and the key lives until the last end.
 func TestUnits_S15_S17_S18_Ends(t *testing.T) {
 	both(t, func(t *testing.T, b *bed) {
-		short := &lettucecompat.Terms{Call: 50 * time.Millisecond, Lease: 10 * time.Second, Life: lease}
+		short := &lettucecompat.Terms{Call: 500 * time.Millisecond, Lease: 10 * time.Second, Life: lease}
 		a, x, y := b.unitsPeer(t, "a", short), b.unitsPeer(t, "x", short), b.unitsPeer(t, "y", short)
 		want(t, "TTL of a grant", a.reads().TTL, short.Call)
 		x.reads()
