@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/anteroom/anteroom/queue"
 	"github.com/anteroom/anteroom/renewal"
 )
 
@@ -72,8 +73,13 @@ func (k *Key) newGrantLocked() *Held {
 	return g
 }
 
-// Names returns the key and the field, for renewals.
-func (g *Held) Names() (key, field string) { return g.k.name, g.Field() }
+// Names returns the key and the field, for renewals; nothing while the lock lingers, which is not renewed.
+func (g *Held) Names() (key, field string) {
+	if g.k.q.Word().State() == queue.Idle {
+		return "", ""
+	}
+	return g.k.name, g.Field()
+}
 
 // Key returns the grant's key.
 func (g *Held) Key() *Key { return g.k }
