@@ -24,9 +24,8 @@ func (o *Owner) Exit(ctx context.Context) ExitResult {
 	// Both clocks are read: a process that was stopped or suspended learns here that the lock is lost.
 	now := k.l.leases.Now()
 	may, newTurn := g.mayHandOff(o, now)
-	kept := may && o.keep(now)
 	exit := queue.HandedOff
-	if !kept {
+	if k.set.Linger == 0 || !o.keep(now) {
 		exit, _ = k.q.Exit(o.number, may)
 	}
 	left := o.units.Add(-1)

@@ -11,21 +11,17 @@ import (
 // what is left of the lease. It ends when a message says that another client waits, at a close, or after a time that leaves
 // half of the lease. A try waits in line for a moment, so that there is such a message.
 
-// lingersFor returns for how long the process may keep g from now on, if it may hand it off; 0: not at all.
-func (g *Held) lingersFor(now time.Duration) time.Duration {
-	if g.k.set.Linger == 0 || g.k.somebody(g.n, now) {
-		return 0
-	}
-	return min(g.k.set.Linger, g.lease.Load().Remaining(now)/2)
-}
+// Idle reports whether nobody of this process has g or waits for it, which it keeps.
+func (g *Held) Idle() bool { return g.k.q.Word().State() == queue.Idle && g.k.cur.Load() == g }
 
-// keep ends the tenure of o and keeps its grant, if o has exited but for this unit and nobody waits.
+// keep ends the tenure of o, which exits, and keeps its grant. It changes nothing where that must not be, where o has
+// another unit, or somebody waits here, or may wait elsewhere: the message may be lost, so each Linger Redis is asked.
 func (o *Owner) keep(now time.Duration) bool {
 	g, k := o.g, o.g.k
-	lasts := g.lingersFor(now)
-	if lasts <= 0 {
+	if !g.mayPass(o, now) || k.somebody(g.n, now) {
 		return false
 	}
+	lasts := min(k.set.Linger, g.lease.Load().Remaining(now)/2)
 	k.idleUntil.Store(int64(now + lasts))
 	if !k.q.Keep(o.number) {
 		return false
