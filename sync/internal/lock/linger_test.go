@@ -201,3 +201,43 @@ func BenchmarkLinger(b *testing.B) {
 		o.Exit(ctx)
 	}
 }
+
+// A lock that is used again and again is given back once that ends: one timer finds so.
+func TestLinger_UsedAgain(t *testing.T) {
+	_, client := fresh(t)
+	rdb := client()
+	const d = 100 * time.Millisecond
+	p := lingers(t, client(), d)
+	for begin := time.Now(); time.Since(begin) < 3*d; time.Sleep(5 * time.Millisecond) {
+		mustRelease(t, p.mustAcquire(t, "k"))
+	}
+	eventually(t, "it is free", func() bool { return rdb.Exists(t.Context(), "k").Val() == 0 })
+}
+
+// Where the message is lost that somebody waits elsewhere, a process that locks again and again learns of it when it asks.
+func TestLinger_ALostMessage(t *testing.T) {
+	_, client := fresh(t)
+	a, b := lingers(t, client(), 50*time.Millisecond), lingers(t, client(), 50*time.Millisecond)
+	a.deaf.Store(true)
+	mustRelease(t, a.mustAcquire(t, "k"))
+	got := make(chan *Owner)
+	go func() { got <- b.mustAcquire(t, "k") }()
+	begin := time.Now()
+	for {
+		select {
+		case o := <-got:
+			mustRelease(t, o)
+			a.deaf.Store(false)
+			return
+		default:
+		}
+		if time.Since(begin) > 4*contendedTime {
+			t.Fatal("nobody else gets the lock")
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		if o, err := a.acquire(ctx, "k", 0); err == nil {
+			mustRelease(t, o)
+		}
+		cancel()
+	}
+}
