@@ -90,6 +90,7 @@ func (m *Manager) handOver(batch []*Lease, items []Item) (n int, at, last time.T
 		latest = max(latest, deadline)
 		n++
 	}
+	m.nudgeLocked() // a renewal was planned that the loop does not know of
 	return n, at, m.clock.onward(m.clock.epoch.Load(), latest)
 }
 

@@ -104,8 +104,9 @@ type LockConfig struct {
 	// in this process is a hand-off, without a command. The lock is given back immediately
 	// if another process waits for it, and is not renewed meanwhile: a process that dies
 	// delays others by what is left of the lease. A client that does not wait in line, such
-	// as Redisson, has to wait for the end of Linger. It has no effect where MaxHandoffs is
-	// -1, or on a fixed lease. From 1 ms to 24 hours; 0: not at all. Defaults to 0.
+	// as Redisson, has to wait for the end of Linger. A TryLock elsewhere
+	// waits for it only if that client has set Linger as well, and is refused otherwise. It
+	// has no effect where MaxHandoffs is -1, with MinHold, or on a fixed lease. From 1 ms to 24 hours; 0: not at all. Defaults to 0.
 	Linger time.Duration
 
 	// MinHold keeps the key taken for at least this long after it was granted,

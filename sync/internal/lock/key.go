@@ -30,7 +30,7 @@ type Key struct {
 	asked     atomic.Int64           // the Moment of the last answer that would have said so
 	others    atomic.Int64           // the Moment at which a foreign holder was last seen; 0: never
 	idleUntil atomic.Int64           // the Moment until which the lock lingers, or last did
-	timed     atomic.Bool            // a timer of lingered is set
+	timed     atomic.Int64           // the Moment at which the first timer of lingered fires; 0: none is set
 	failed    atomic.Pointer[string] // the server from which the last statement had no usable answer; nil: it had one
 
 	mu       sync.Mutex
@@ -252,6 +252,9 @@ func (k *Key) take(h News, s *Statement, a *lettucecompat.Answer) Event {
 	if s != nil {
 		k.flying--
 		k.answeredLocked(s, a)
+		if h.Word == Waits {
+			k.patientLocked(s)
+		}
 	}
 	gone, givenUp := false, false
 	if g != nil && g.concludeLocked(s, h, e) {

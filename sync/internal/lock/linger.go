@@ -18,54 +18,67 @@ func (g *Held) Idle() bool { return g.k.q.Word().State() == queue.Idle && g.k.cu
 // another unit, or somebody waits here, or may wait elsewhere: the message may be lost, so each Linger Redis is asked.
 func (o *Owner) keep(now time.Duration) bool {
 	g, k := o.g, o.g.k
-	if !g.mayPass(o, now) || k.somebody(g.n, now) {
-		return false
+	if k.set.MinHold > 0 || !g.mayPass(o, now) || g.mustReturn(now) || !k.l.wire.Listening() {
+		return false // MinHold is for each owner that nobody waits behind, and counts from its grant
 	}
-	lasts := min(k.set.Linger, g.lease.Load().Remaining(now)/2)
-	k.idleUntil.Store(int64(now + lasts))
+	until := now + min(k.set.Linger, g.lease.Load().Remaining(now)/2)
+	k.idleUntil.Store(int64(until))
 	if !k.q.Keep(o.number) {
 		return false
 	}
-	if !k.timed.Swap(true) {
-		time.AfterFunc(lasts, k.lingered)
-	}
-	k.recallFor(g.n) // what was heard before the queue was Idle has recalled nothing
+	k.wakeIdle(until, now)
+	g.recall(now) // what was heard before the queue was Idle has recalled nothing
 	return true
 }
 
-// lingered gives back what has lingered for long enough. One timer serves many tenures: who finds it set leaves it.
+// wakeIdle sets a timer, unless one is set that fires no later. One serves many tenures; a later grant may last for less.
+func (k *Key) wakeIdle(until, now Moment) {
+	for set := k.timed.Load(); set == 0 || int64(until) < set; set = k.timed.Load() {
+		if k.timed.CompareAndSwap(set, int64(until)) {
+			time.AfterFunc(until-now, k.lingered)
+			return
+		}
+	}
+}
+
+// lingered gives back what has lingered for long enough.
 func (k *Key) lingered() {
-	k.timed.Store(false)
+	k.timed.Store(0)
 	if k.q.Word().State() != queue.Idle {
 		return // the next one to keep the grant sets the timer
 	}
-	if left := Moment(k.idleUntil.Load()) - k.l.now(); left > 0 {
-		if !k.timed.Swap(true) {
-			time.AfterFunc(left, k.lingered)
-		}
+	if until, now := Moment(k.idleUntil.Load()), k.l.now(); now < until {
+		k.wakeIdle(until, now)
 		return
 	}
 	k.recall()
 }
 
-// recallFor gives the unit back if nobody wants it here and another client waits for it, or this one is closing.
-func (k *Key) recallFor(unit uint64) {
-	if k.contended.Load() == unit || k.l.closing.Load() {
-		k.recall()
+// recall gives g back if nobody wants it here and it must not linger.
+func (g *Held) recall(now Moment) {
+	if g.mustReturn(now) {
+		g.k.recall()
 	}
 }
 
-// recall gives back what nobody wants here.
-func (k *Key) recall() { k.carryOut(k.q.Recall()) }
+// mustReturn reports whether g must not linger: another client may wait for it, somebody says that it was deleted, or this client is
+// closing.
+func (g *Held) mustReturn(now Moment) bool {
+	return g.k.somebody(g.n, now) || g.force.Load() || g.k.l.closing.Load()
+}
 
-// patientLocked reports whether a try whose ask s was answered with a place waits for what becomes of that. Where the lock
+// recall gives back what nobody wants here. False: there was nothing such.
+func (k *Key) recall() bool {
+	order := k.q.Recall()
+	k.carryOut(order)
+	return order != queue.Nothing
+}
+
+// patientLocked lets a try in front whose ask s was answered with a place wait for what becomes of that. Where the lock
 // lingers, three messages lead to a call: to the holder, its release, and the call.
-func (k *Key) patientLocked(s *Statement) bool {
-	at, known := k.talk.sentAt(s.N)
-	if k.set.Linger == 0 || s.Keep > 0 || !known {
-		return false
+func (k *Key) patientLocked(s *Statement) {
+	if at, known := k.talk.sentAt(s.N); known && k.set.Linger > 0 && s.Keep == 0 && k.tries() {
+		now := k.l.now()
+		k.patience = now + min(3*(now-at)+2*time.Millisecond, k.set.Timeout)
 	}
-	now := k.l.now()
-	k.patience = now + min(3*(now-at)+2*time.Millisecond, k.set.Timeout)
-	return true
 }

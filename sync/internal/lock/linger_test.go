@@ -115,8 +115,12 @@ func TestLinger_IsRecalledAtTheLastMoment(t *testing.T) {
 		t.Fatal("it does not linger")
 	}
 	k.noteContended(o.g.n)
-	k.recallFor(o.g.n)
+	o.g.recall(k.l.now())
+	begin := time.Now()
 	eventually(t, "it is free", func() bool { return k.q.Word().State() == queue.Free })
+	if d := time.Since(begin); d > 500*time.Millisecond { // the brief lease ends later
+		t.Errorf("after %v", d)
+	}
 	o.abandon()
 }
 

@@ -218,7 +218,7 @@ func (l *Locks) Heard(m lettucecompat.Message) {
 	case lettucecompat.MessageContended:
 		k.noteContended(m.N)
 		if g := k.cur.Load(); g != nil {
-			k.recallFor(g.n)
+			g.recall(l.now())
 		}
 	case lettucecompat.MessageForced:
 		l.newest(&k.deleted, m.N) // newGrantLocked asks if it comes first
@@ -283,7 +283,7 @@ func (l *Locks) Forced(n uint64) {
 // nothing lingers.
 func (l *Locks) Resubscribed() {
 	for _, k := range l.All() {
-		k.asked.Store(int64(-contendedTime))
+		k.asked.Store(int64(-k.set.askAfter()))
 		k.recall()
 		k.hear(News{Word: Retry})
 		k.kick()

@@ -61,5 +61,8 @@ func (l *Locks) newest(known *atomic.Uint64, unit uint64) {
 
 // somebody reports whether another client may wait for the unit, which this client has.
 func (k *Key) somebody(unit uint64, now Moment) bool {
-	return k.contended.Load() == unit || now-Moment(k.asked.Load()) > max(contendedTime, k.set.Linger)
+	return k.contended.Load() == unit || now-Moment(k.asked.Load()) > k.set.askAfter()
 }
+
+// askAfter is how long after an answer a turn asks at its end.
+func (s *Settings) askAfter() time.Duration { return max(contendedTime, s.Linger) }

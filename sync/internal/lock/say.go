@@ -162,7 +162,7 @@ func (l *Locks) rhythm(life time.Duration, ahead int, next time.Duration) time.D
 // change something, all that can be notified.
 func (k *Key) refuse(s *Statement, a *lettucecompat.Answer) {
 	k.mu.Lock()
-	last, patient := k.talk.last == s.N, k.patientLocked(s)
+	last, patient := k.talk.last == s.N, k.l.now() < k.patience
 	k.mu.Unlock()
 	switch {
 	case !last:
