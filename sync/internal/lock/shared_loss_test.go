@@ -101,7 +101,7 @@ func TestShared_AnExitWhileOthersAreNotified(t *testing.T) {
 		t.Error("Exit does not return, 3 s long")
 	}
 	locked := make(chan struct{})
-	go func() { k.mu.Lock(); k.mu.Unlock(); close(locked) }()
+	go func() { k.mu.Lock(); defer k.mu.Unlock(); close(locked) }()
 	select {
 	case <-locked:
 	case <-time.After(3 * time.Second):
