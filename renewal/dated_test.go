@@ -62,9 +62,9 @@ func TestDated_AfterTheClockWasSet(t *testing.T) {
 func TestDated_AfterASuspension(t *testing.T) {
 	m := renewal.New(renewal.Config{Sender: &sender{}, Rand: top})
 	m.WasSet(time.Hour, true)
+	awake := time.Now() // before the Manager notices anything: what comes later is after the suspension
 	m.Start()
 	defer m.Stop()
-	awake := time.Now()
 	long := spec(1, &losses{})
 	long.Lease, long.Period, long.SentAt = 3*time.Hour, -1, renewal.Rewound(awake, time.Hour)
 	after := spec(2, &losses{})

@@ -24,6 +24,7 @@ type span struct {
 	in, out  moment // out 0: to the end
 	released bool   // a release was ordered
 	aside    bool   // of the uncontended lock
+	reads    bool   // beside others that read
 }
 
 func newAgent(who string) *agent {
@@ -55,16 +56,19 @@ func (a *agent) start(do string, hold int, limit time.Duration) *call {
 
 func (a *agent) try() *call                 { return a.start(doTry, 0, 0) }
 func (a *agent) acquire() *call             { return a.start(doAcquire, 0, patience) }
+func (a *agent) read() *call                { return a.start(doRead, 0, patience) }
 func (a *agent) release(h *call) *call      { return a.start(doRelease, h.id, lease) }
 func (a *agent) ask(do string) note         { return a.start(do, 0, 0).wait() }
 func (a *agent) told(h *call) <-chan note   { a.mu.Lock(); defer a.mu.Unlock(); return a.losses[h.id] }
 func (a *agent) state() (live, waiting int) { n := a.ask(doState); return n.Live, n.Waiting }
 
 // hold acquires, and fails the cell if that fails.
-func (a *agent) hold() *call {
-	c := a.acquire()
+func (a *agent) hold() *call { return a.acquire().granted() }
+
+// granted waits for the answer, and fails the cell if that is an error.
+func (c *call) granted() *call {
 	if n := c.wait(); n.Got != "nil" {
-		fail("%s cannot acquire: %s", a.who, n.Got)
+		fail("%s cannot %s: %s", c.a.who, c.do, n.Got)
 	}
 	return c
 }
@@ -145,8 +149,8 @@ func (a *agent) deliver(o order, n note) {
 		return
 	}
 	switch {
-	case n.Got == "nil" && (o.Do == doAcquire || o.Do == doTry || o.Do == doTryHere):
-		a.spans[n.ID] = &span{who: fmt.Sprintf("%s/%d", a.who, n.ID), in: n.At, aside: o.Do == doTry}
+	case n.Got == "nil" && (o.Do == doAcquire || o.Do == doRead || o.Do == doTry || o.Do == doTryHere):
+		a.spans[n.ID] = &span{who: fmt.Sprintf("%s/%d", a.who, n.ID), in: n.At, aside: o.Do == doTry, reads: o.Do == doRead}
 	case o.Do == doRelease:
 		if s := a.spans[o.Hold]; s != nil {
 			s.end(n.Began)
@@ -164,7 +168,7 @@ func (s *span) end(m moment) {
 	}
 }
 
-// overlap returns the longest time in which two callers overlapped, and which.
+// overlap returns the longest time in which two callers overlapped, and which. Readers may.
 func overlap(agents ...*agent) (time.Duration, string) {
 	var all []*span
 	for _, a := range agents {
@@ -187,7 +191,7 @@ func overlap(agents ...*agent) (time.Duration, string) {
 	var who string
 	for i, s := range all {
 		for _, t := range all[:i] {
-			if d := min(until(s), until(t)).sub(max(s.in, t.in)); d > worst {
+			if d := min(until(s), until(t)).sub(max(s.in, t.in)); d > worst && !(s.reads && t.reads) {
 				worst, who = d, s.who+" and "+t.who
 			}
 		}

@@ -66,6 +66,14 @@ func TestMatrix_I2_TwoAtOnceAreFound(t *testing.T) {
 	if d, who := overlap(one, other); d != 0 {
 		t.Errorf("%v: %s", d, who)
 	}
+	one.spans[2], other.spans[4] = &span{who: "one/2", in: 400, out: 500, reads: true}, &span{who: "other/4", in: 450, out: 600, reads: true}
+	if d, who := overlap(one, other); d != 0 {
+		t.Errorf("%v: %s", d, who)
+	}
+	one.spans[3] = &span{who: "one/3", in: 599, out: 700}
+	if d, who := overlap(one, other); d != 1 || !strings.Contains(who, "other/4") {
+		t.Errorf("%v: %s", d, who)
+	}
 	other.spans[3] = &span{who: "other/3", in: 170} // to the end
 	if d, who := overlap(one, other); d < 30 || !strings.Contains(who, "other/3") {
 		t.Errorf("%v: %s", d, who)

@@ -16,7 +16,7 @@
 // Invariants, checked in every cell:
 //
 //	I1  What the caller gets is what the table says, within the bound in the table plus the slack for a busy machine.
-//	I2  No two callers hold the lock at once, except if Redis lost it; then for at most W + C.
+//	I2  No two callers hold the lock at once but readers, except if Redis lost it; then for at most W + C.
 //	I3  The lock works again after the fault, for the victim and for others.
 //	I4  A lease after the cell's last command the lock is gone from Redis, and nothing without a time to live remains but a fencing
 //	    record.

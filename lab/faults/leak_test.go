@@ -25,6 +25,9 @@ func (r *rig) left() string {
 		check(err)
 		var owners []string
 		for _, f := range fields {
+			if f == ":" { // of an RWMutex, and no owner
+				continue
+			}
 			owner, _, _ := strings.Cut(f, ".") // followed by the run of the process, and the grant
 			owners = append(owners, "the "+owner+"'s lock")
 		}

@@ -8,6 +8,7 @@ type operation struct {
 	about   string
 	request string // a text that only the operation's own commands contain
 	times   int    // how many of them a fault of single requests strikes
+	shared  bool   // the lock is an RWMutex
 	run     func(*rig)
 }
 
@@ -35,6 +36,14 @@ var operations = []*operation{
 	{
 		name: "hand-off", run: handOff, request: "releaseTime",
 		about: "A holds, B and C wait in the same process; A releases while the fault lasts, then B. B is handed the lock, for C the turn has to end in Redis",
+	},
+	{
+		name: "read", run: read, request: lockKey, times: 3, shared: true,
+		about: "the lock is an RWMutex; the victim reads through the fault and a lease more, the rival waits to write",
+	},
+	{
+		name: "write", run: write, request: lockKey, shared: true,
+		about: "the lock is an RWMutex; the rival's process reads, the victim is first in line, to write; the rival releases while the fault lasts, and asks to read again",
 	},
 }
 
@@ -114,8 +123,17 @@ func wait(r *rig) {
 }
 
 // beCalled: the first in line is called while the fault lasts, and its process may be unable to take notice.
-func beCalled(r *rig) {
-	h := r.rival.hold()
+func beCalled(r *rig) { r.beCalled(r.rival.acquire) }
+
+// write: the same with a reader, a writer behind it, and a reader behind that.
+func write(r *rig) {
+	r.beCalled(r.rival.read)
+	time.Sleep(100 * time.Millisecond) // units that nobody uses may be kept for 10 ms
+}
+
+// beCalled: the rival acquires as given.
+func (r *rig) beCalled(acquire func() *call) {
+	h := acquire().granted()
 	if r.fault.once {
 		r.strike() // what it meets is the attempt that stands
 	}
@@ -127,7 +145,7 @@ func beCalled(r *rig) {
 	rel := r.rival.release(h)
 	r.healLater()
 	r.observe("rival's Release", rel, r.struck)
-	next := r.rival.acquire()
+	next := acquire()
 	// The next one is in first where the victim does not run, or Redis has forgotten the line.
 	first := earlier(c, next)
 	if first.wait().Got == "nil" {
@@ -144,8 +162,12 @@ func beCalled(r *rig) {
 }
 
 // renew: a hold survives the fault, or is lost.
-func renew(r *rig) {
-	h := r.victim.hold()
+func renew(r *rig) { r.renew(r.victim.hold()) }
+
+// read: the same with the units of a reader.
+func read(r *rig) { r.renew(r.victim.read().granted()) }
+
+func (r *rig) renew(h *call) {
 	next := r.rival.acquire()
 	r.standing(r.rival)
 	r.strike()

@@ -22,7 +22,8 @@ type setup struct {
 	Key     string
 	Timeout time.Duration // C
 	Fencing bool
-	Idle    int // idle connections that exist when the fault strikes
+	Shared  bool // the lock is an RWMutex, or else a Mutex
+	Idle    int  // idle connections that exist when the fault strikes
 	Who     string
 }
 
@@ -39,6 +40,7 @@ const (
 // The orders to a party.
 const (
 	doAcquire = "acquire" // waits up to For
+	doRead    = "read"    // the same, beside others that read
 	doTry     = "try"
 	doTryHere = "try the same" // as doTry, but of the contended lock
 	doRelease = "release"      // of the hold that order Hold acquired
@@ -69,16 +71,18 @@ type note struct {
 
 // party is one Manager and its callers. It runs in the test's process or in one of its own, with the same code.
 type party struct {
-	rdb  *redis.Client
-	m    *anteroom.Manager
-	mu   *anteroom.Mutex
-	side *anteroom.Mutex // an uncontended lock, so that only its own clean-up removes what a try leaves
-	tell func(note)
+	rdb   *redis.Client
+	m     *anteroom.Manager
+	enter map[string]entry // by order
+	tell  func(note)
 
 	lock    sync.Mutex
 	holds   map[int]*anteroom.Hold             // by the order that acquired them
 	reasons map[string]chan observe.LossReason // by field
 }
+
+// entry is a way to acquire a lock.
+type entry func(context.Context, ...anteroom.AcquireOption) (*anteroom.Hold, error)
 
 func newParty(s setup, tell func(note), opts ...func(*redis.Options)) (*party, error) {
 	o := &redis.Options{Addr: s.Addr, ReadTimeout: 3 * time.Second}
@@ -102,16 +106,30 @@ func newParty(s setup, tell func(note), opts ...func(*redis.Options)) (*party, e
 	if err != nil {
 		return nil, err
 	}
-	if p.mu, err = p.m.NewMutex(cfg); err != nil {
-		return nil, err
-	}
-	cfg.Key = sideKey
-	if p.side, err = p.m.NewMutex(cfg); err != nil {
-		return nil, err
+	warm := p.m.Mutex("warm:" + s.Who).Acquire
+	if s.Shared {
+		warm = p.m.RWMutex("warm:" + s.Who).Acquire
+		cfg.MaxHandoffTime = time.Millisecond // its default
+		rw, err := p.m.NewRWMutex(cfg)
+		if err != nil {
+			return nil, err
+		}
+		p.enter = map[string]entry{doAcquire: rw.Acquire, doRead: rw.RAcquire, doTryHere: rw.TryAcquire}
+	} else {
+		mu, err := p.m.NewMutex(cfg)
+		if err != nil {
+			return nil, err
+		}
+		cfg.Key = sideKey
+		side, err := p.m.NewMutex(cfg) // uncontended, so that only its own clean-up removes what a try leaves
+		if err != nil {
+			return nil, err
+		}
+		p.enter = map[string]entry{doAcquire: mu.Acquire, doTryHere: mu.TryAcquire, doTry: side.TryAcquire}
 	}
 	// Connections, scripts and the subscription exist before any fault.
 	for range 2 {
-		h, err := p.m.Mutex("warm:" + s.Who).Acquire(context.Background())
+		h, err := warm(context.Background())
 		if err != nil {
 			return nil, err
 		}
@@ -158,7 +176,7 @@ func (p *party) reason(field string) chan observe.LossReason {
 func (p *party) obey(o order) {
 	n := note{ID: o.ID, Began: now()}
 	switch o.Do {
-	case doAcquire, doTry, doTryHere:
+	case doAcquire, doRead, doTry, doTryHere:
 		n.Got = p.acquire(o)
 	case doRelease:
 		n.Got, n.Since = p.release(o)
@@ -186,19 +204,12 @@ func (p *party) obey(o order) {
 
 func (p *party) acquire(o order) string {
 	ctx := context.Background()
-	var enter func(context.Context, ...anteroom.AcquireOption) (*anteroom.Hold, error)
-	switch o.Do {
-	case doTry:
-		enter = p.side.TryAcquire
-	case doTryHere:
-		enter = p.mu.TryAcquire
-	default:
+	if o.For > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, o.For)
 		defer cancel()
-		enter = p.mu.Acquire
 	}
-	h, err := enter(ctx)
+	h, err := p.enter[o.Do](ctx)
 	if err != nil {
 		return wording(err)
 	}

@@ -77,7 +77,7 @@ type rig struct {
 // start makes both parties.
 func (r *rig) start() {
 	r.net = faultnet.New(nil)
-	r.setup = setup{Addr: r.server.Addr(), Key: lockKey, Timeout: r.fault.timeout, Fencing: r.fencing(), Idle: r.fault.idle, Who: "victim"}
+	r.setup = setup{Addr: r.server.Addr(), Key: lockKey, Timeout: r.fault.timeout, Fencing: r.fencing(), Shared: r.op.shared, Idle: r.fault.idle, Who: "victim"}
 	if r.fault.prepare != nil {
 		r.fault.prepare(r)
 	}

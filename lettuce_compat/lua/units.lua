@@ -32,15 +32,20 @@ keep, want, cap = tonumber(keep), tonumber(want), tonumber(cap)
 local found = redis.pcall('hmget', key, ':', client)
 local there = not err(found) and found[1]
 local lined = redis.call('exists', key, line) > (there and 1 or 0)
+local other -- an error: what is there instead
 if not there and lined and redis.call('exists', key) == 1 or err(found) then
   local is, text = lock_of(key)
-  return redis.error_reply(not is and text or err(found) or 'WRONGTYPE the key holds a Mutex')
+  other = not is and text or err(found) or 'WRONGTYPE the key holds a Mutex'
 end
 h.cap = cap
 if there then
   local is, a, b, c, d = string.match(there, '^(%a+) (%d+) (%d+) (%d+) (%d+)$')
-  if is ~= kind then return redis.error_reply('WRONGTYPE the key holds ' .. (({rw = 'an RWMutex', sem = 'a Semaphore'})[is] or 'a lock of another kind')) end
+  if is ~= kind then other = 'WRONGTYPE the key holds ' .. (({rw = 'an RWMutex', sem = 'a Semaphore'})[is] or 'a lock of another kind') end
   h.cap, h.held, h.next, h.till = tonumber(a), tonumber(b), tonumber(c), tonumber(d)
+end
+if other then -- so what it has had is gone
+  if units > 0 and string.find(other, 'WRONGTYPE', 1, true) then other = prove(key) end
+  return other and redis.error_reply(other) or {'lost'}
 end
 if found[2] and not lined and not fence and units == h.held and keep + want == 0 then
   local n, had, ends = string.match(found[2], '^(%d+) (%d+) (%d+) ')

@@ -145,7 +145,9 @@ func (s *Share) Revoke(reason renewal.Reason) bool {
 func (s *Share) lose(c renewal.Cause, margin time.Duration) bool {
 	g, k, l := s.g, s.g.k, &Loss{Cause: c, Shares: []*Share{s}}
 	if !s.Kind.CanNotify() {
-		return g.lease.Lose(c)
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		return s.entered.Load() > 0 && g.lease.Lose(c)
 	}
 	k.mu.Lock()
 	if s.loss != nil || g.loss != nil || s.entered.Load() == 0 {

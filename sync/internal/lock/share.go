@@ -1,7 +1,6 @@
 package lock
 
 import (
-	"cmp"
 	"context"
 	"sync/atomic"
 	"time"
@@ -285,68 +284,62 @@ func (s *Share) Exit(ctx context.Context) ExitResult {
 	}
 }
 
-// giveBack lets by out, nil if nobody knows who it is, states what g has too much because of that, if it is not to linger,
-// and says how that ended.
-// Both are one step: else another one could send that statement, and have its answer.
-func (k *SharedKey) giveBack(g *SharedHeld, by *Share, mayBeHeld bool, outLocked func()) (r ExitResult) {
-	limit := time.NewTimer(k.set.Timeout) // and as long for a statement that begins before that
-	defer limit.Stop()
-	for sent, waited := never, false; ; outLocked = func() {} {
-		k.mu.Lock()
-		outLocked()
-		now := k.l.now()
-		d := k.demandLocked(now)
-		gives := k.talk.usable && k.talk.Grant.Unit == g.n && k.talk.Gives(&d, now)
-		answered, lost, failed := k.talk.answered > sent, k.talk.ended == g.n || g.missed, k.unfreed == g
-		s, heard := k.nextLocked(), k.heard
-		giving, last := k.talk.open && k.talk.said.Keep < k.talk.said.Have, k.answer
-		k.mu.Unlock()
-		switch {
-		case lost && r.Err == nil: // says what was stated before
-			if s != nil {
-				go k.say(s, nil, false)
-			}
-			return ExitResult{ReleaseResult: ReleaseResult{Lost: g.lossOr(renewal.ReasonGone)}}
-		case s != nil && gives && r.Err == nil:
-			a, e := k.say(s, by, mayBeHeld)
-			if r.ReleaseResult = releaseOf(g, &a, e); r.Err == nil {
-				return r
-			}
-			sent = now
-		case s != nil && r.Err == nil:
-			go k.say(s, nil, false)
-			return ExitResult{HandedOff: true}
-		case s != nil:
-			k.say(s, nil, mayBeHeld)
-		case r.Err != nil && answered: // it was stated again
-			return ExitResult{}
-		case r.Err == nil && !gives && !giving && waited && failed: // another one has stated it
-			r.ReleaseResult, sent = ReleaseResult{Err: cmp.Or(last.Err, errVoid), Unknown: last.Outcome == lettucecompat.OutcomeUnknown}, now
-		case r.Err == nil && !gives && !giving:
-			return ExitResult{HandedOff: !waited}
-		default:
-			waited = true
-			select {
-			case <-heard:
-			case <-limit.C:
-				if r.Err == nil {
-					r.ReleaseResult = ReleaseResult{Err: errUnanswered, Unknown: true}
-				}
-				return r
-			}
-		}
+// giving is what is given back of a grant because somebody has left, until an answer shows that it is free.
+type giving struct {
+	g      *SharedHeld
+	by     *Share        // one of those who have left; nil: nobody knows who it is
+	before *giving       // stated before, without an answer: one to this shows that it is free, too
+	over   chan struct{} // closed when it is known how it ended
+	r      ExitResult    // that, or how the first answer failed; guarded by SharedKey.mu
+}
+
+func (b *giving) end(r ExitResult) {
+	if b != nil {
+		b.r = r
+		close(b.over)
+		b.before.end(ExitResult{})
 	}
 }
 
-// releaseOf says how a release ended.
-func releaseOf(g *SharedHeld, a *lettucecompat.UnitsAnswer, e Event) ReleaseResult {
-	switch {
-	case e == Missing || e == Vanished:
-		return ReleaseResult{Lost: &Loss{Cause: g.missing()}}
-	case a.Err != nil:
-		return ReleaseResult{Err: a.Err, Unknown: a.Outcome == lettucecompat.OutcomeUnknown}
-	case a.Word == lettucecompat.WordVoid:
-		return ReleaseResult{Err: errVoid}
+// giveBack lets somebody out, by unless nobody knows who it is, states what g has too much because of that, if it is not to
+// linger, and says how that ended.
+func (k *SharedKey) giveBack(g *SharedHeld, by *Share, mayBeHeld bool, outLocked func()) ExitResult {
+	limit := time.After(2 * k.set.Timeout)
+	k.mu.Lock()
+	outLocked()
+	now, b := k.l.now(), (*giving)(nil)
+	switch d := k.demandLocked(now); {
+	case k.talk.usable && k.talk.Grant.Unit == g.n && k.talk.Gives(&d, now):
+		if k.next == nil {
+			k.next = &giving{g: g, by: by, over: make(chan struct{})}
+		}
+		b = k.next
+	case by == nil && k.talk.open && k.freeing != nil && k.freeing.g == g: // another one has stated it meanwhile
+		b = k.freeing
 	}
-	return ReleaseResult{}
+	s := k.nextLocked()
+	mine := s != nil && b != nil && b == k.freeing
+	k.mu.Unlock()
+	switch {
+	case mine:
+		k.say(s, mayBeHeld)
+	case s != nil:
+		go k.say(s, false)
+	}
+	if _, lost := g.lease.Lost(); b == nil && lost {
+		return ExitResult{ReleaseResult: ReleaseResult{Lost: g.lossOr(renewal.ReasonGone)}}
+	} else if b == nil {
+		return ExitResult{HandedOff: true}
+	}
+	select {
+	case <-b.over:
+		return b.r
+	case <-limit:
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if b.r == (ExitResult{}) {
+		return ExitResult{ReleaseResult: ReleaseResult{Err: errUnanswered, Unknown: true}}
+	}
+	return b.r
 }

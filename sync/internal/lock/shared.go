@@ -31,10 +31,10 @@ type SharedKey struct {
 	answer   *lettucecompat.UnitsAnswer // to the last statement
 	least    int64                      // the capacity that counts
 	ended    Moment                     // when units were given back last
-	heard    chan struct{}              // closed when a statement was answered, or had no answer
 	renewals []asked                    // each is told of the next statement that keeps units
 	failed   atomic.Pointer[string]     // as of a Key
-	unfreed  *SharedHeld                // no answer shows that what was given back of it is free; nil: one has
+	next     *giving                    // not yet stated
+	freeing  *giving                    // stated, and no answer shows that it is free
 	timer    *time.Timer
 	flying   int  // statements whose command has not returned
 	busy     bool // counted in Locks.unsettled, with a reference
@@ -48,7 +48,7 @@ func (l *Locks) Shared(name string, s *Settings) *SharedKey {
 	if k := l.shared[name]; k != nil && k.Use() {
 		return k
 	}
-	k := &SharedKey{l: l, name: name, set: s, times: s.times(), ended: -linger, heard: make(chan struct{})}
+	k := &SharedKey{l: l, name: name, set: s, times: s.times(), ended: -linger}
 	whole := int64(0)
 	k.talk.Terms, k.talk.Capacity = k.times, s.Capacity
 	if k.talk.Capacity == 0 {
@@ -134,6 +134,9 @@ func (k *SharedKey) demandLocked(now Moment) queue.Demand {
 // nextLocked takes what there is to state now. Where that is nothing, it returns nil and sets the timer.
 func (k *SharedKey) nextLocked() *UnitsStatement {
 	for {
+		if k.lossy.Load() {
+			k.exitedLocked(k.cur.Load())
+		}
 		now := k.l.now()
 		d, n := k.demandLocked(now), k.l.number.Load()+1
 		talk, s, until := k.talk.Next(&d, n, now)
@@ -156,6 +159,16 @@ func (k *SharedKey) nextLocked() *UnitsStatement {
 			k.l.flying.Add(1)
 		}
 		k.talk = talk
+		switch {
+		case s != nil && s.Keep < s.Have && talk.of > 0:
+			if k.next == nil {
+				k.next = &giving{g: k.cur.Load(), over: make(chan struct{})}
+			}
+			k.next.before, k.freeing, k.next = k.freeing, k.next, nil
+		case k.next != nil && talk.usable && !talk.Gives(&d, now): // somebody has come in
+			k.next.end(ExitResult{HandedOff: true})
+			k.next = nil
+		}
 		k.busyLocked(!talk.Settled() || k.flying > 0 || d.Units > 0 || d.Used > 0 || d.Lost)
 		if s == nil {
 			k.wakeLocked(until, now)
@@ -204,7 +217,7 @@ func (k *SharedKey) speak(mayBeHeld bool) {
 	s := k.nextLocked()
 	k.mu.Unlock()
 	if s != nil {
-		k.say(s, nil, mayBeHeld)
+		k.say(s, mayBeHeld)
 	}
 }
 
@@ -214,7 +227,7 @@ func (k *SharedKey) kick() {
 	s := k.nextLocked()
 	k.mu.Unlock()
 	if s != nil {
-		go k.say(s, nil, false)
+		go k.say(s, false)
 	}
 }
 

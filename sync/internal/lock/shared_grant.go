@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -20,7 +21,6 @@ type SharedHeld struct {
 	// Guarded by SharedKey.mu.
 	owners   map[*Share]struct{} // inside, and known by name
 	loss     *Loss               // set once
-	missed   bool                // a release did not find it
 	token    int64               // the newest that Redis has made; 0 without Fencing
 	handOffs int64               // to writers of this process since then
 	handed   bool                // somebody has that token
@@ -138,8 +138,12 @@ func (g *SharedHeld) Lost(c renewal.Cause) {
 	k, l := g.k, &Loss{Cause: c}
 	k.mu.Lock()
 	g.loss = l
-	owners := g.ownersLocked()
+	owners := slices.DeleteFunc(g.ownersLocked(), func(s *Share) bool { return s.loss != nil })
 	l.Shares = owners
+	k.gate.Lose() // lets nobody in: there are no units before others are stated
+	k.lossy.Store(true)
+	k.next.end(ExitResult{ReleaseResult: ReleaseResult{Lost: l}})
+	k.next = nil
 	k.mu.Unlock()
 	for _, s := range owners {
 		if s.Holder != nil {
@@ -154,8 +158,6 @@ func (g *SharedHeld) Lost(c renewal.Cause) {
 	}
 	k.mu.Lock()
 	k.talk, _ = k.talk.Heard(UnitsNews{Word: Ended, N: g.n, Lease: left}, k.l.now())
-	k.gate.Lose()
-	k.lossy.Store(true)
 	k.exitedLocked(g)
 	k.mu.Unlock()
 	k.kick()

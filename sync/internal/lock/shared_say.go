@@ -11,10 +11,8 @@ import (
 
 // This file is how a statement about units is sent, and what its answer means: say.go has that of a Mutex.
 
-// say sends s, takes in the answer, and states what comes next. by: whose exit is why; nil: nobody's, or nobody knows.
-// mayBeHeld is as in lettucecompat.UnitsStatement.
-func (k *SharedKey) say(s *UnitsStatement, by *Share, mayBeHeld bool) (lettucecompat.UnitsAnswer, Event) {
-	g := k.cur.Load() // before a call brings another one
+// say sends s, takes in the answer, and states what comes next. mayBeHeld is as in lettucecompat.UnitsStatement.
+func (k *SharedKey) say(s *UnitsStatement, mayBeHeld bool) {
 	k.l.wire.Subscribe()
 	wire := lettucecompat.UnitsStatement{
 		Key: k.name, N: s.N, Since: s.Since, Units: s.Have, Keep: s.Keep, Want: s.Want, Again: s.Again, Try: s.Try,
@@ -30,19 +28,11 @@ func (k *SharedKey) say(s *UnitsStatement, by *Share, mayBeHeld bool) (lettuceco
 		wire.LastToken = k.lastToken()
 	}
 	a := k.l.wire.StateUnits(context.Background(), wire)
-	e := k.take(k.news(&a, s.N), s, &a)
+	k.take(k.news(&a, s.N), s, &a)
 	k.refuse(s, &a)
 	k.l.report(k, &k.failed, a.Err)
-	if e == Missing && g != nil && (by != nil || time.Now().Before(g.lease.Deadline())) {
-		l := &Loss{Cause: g.missing()}
-		if by != nil {
-			l.Shares = []*Share{by}
-		}
-		k.l.cfg.Reporter.Lost(g, l)
-	}
 	k.kick()
 	k.l.landed()
-	return a, e
 }
 
 // news says what an answer means for the conversation.
@@ -83,17 +73,15 @@ func (k *SharedKey) refuse(s *UnitsStatement, a *lettucecompat.UnitsAnswer) {
 func (k *SharedKey) hear(h UnitsNews) { k.take(h, nil, nil) }
 
 // take is hear. s is what h answers, if it is an answer, and a that as it came.
-func (k *SharedKey) take(h UnitsNews, s *UnitsStatement, a *lettucecompat.UnitsAnswer) Event {
+func (k *SharedKey) take(h UnitsNews, s *UnitsStatement, a *lettucecompat.UnitsAnswer) {
 	k.mu.Lock()
 	before := k.talk
 	var e Event
 	k.talk, e = k.talk.Heard(h, k.l.now())
 	now, g := k.talk.Grant, k.cur.Load()
 	called := k.talk.Units > before.Units && (h.Word == Called || before.place && s != nil)
-	failed, givenUp := k.releasedLocked(s, h, e)
+	failed, givenUp, missing := k.freedLocked(s, h, e, a)
 	switch {
-	case e == Missing && g != nil: // else it was never a grant: too little was left of it
-		g.missed = true
 	case s != nil && k.talk.Units > 0 && !k.talk.usable: // and its next answer has no end
 		k.gate.Refuse(errLate)
 	case e == Granted:
@@ -127,8 +115,6 @@ func (k *SharedKey) take(h UnitsNews, s *UnitsStatement, a *lettucecompat.UnitsA
 			k.least = a.Capacity
 		}
 		k.renewedLocked(s, h, a.Err)
-		close(k.heard)
-		k.heard = make(chan struct{})
 	}
 	changed := k.least
 	k.mu.Unlock()
@@ -139,28 +125,45 @@ func (k *SharedKey) take(h UnitsNews, s *UnitsStatement, a *lettucecompat.UnitsA
 	if called {
 		r.Called(k, s != nil)
 	}
-	if failed != nil {
-		r.ReleaseFailed(failed, cmp.Or(a.Err, errVoid))
+	switch {
+	case failed != nil:
+		r.ReleaseFailed(failed.g, cmp.Or(a.Err, errVoid))
+	case givenUp != nil:
+		r.ReleaseGivenUp(givenUp.g)
+	case missing != nil:
+		r.Lost(missing.g, missing.r.Lost)
 	}
-	if givenUp != nil {
-		r.ReleaseGivenUp(givenUp)
-	}
-	return e
 }
 
-// releasedLocked returns of which grant a release has failed for the first time, or was given up. The others are as in take,
-// and e is what h means.
-func (k *SharedKey) releasedLocked(s *UnitsStatement, h UnitsNews, e Event) (failed, givenUp *SharedHeld) {
+// freedLocked concludes how what is given back has ended, and returns of which grant that has failed for the first time, was
+// given up, or was not there. The others are as in take, and e is what h means.
+func (k *SharedKey) freedLocked(s *UnitsStatement, h UnitsNews, e Event, a *lettucecompat.UnitsAnswer) (failed, givenUp, missing *giving) {
+	b, r := k.freeing, ExitResult{}
 	switch {
+	case b == nil || s == nil && e != GivenUp:
+		return nil, nil, nil
 	case e == GivenUp:
-		givenUp, k.unfreed = k.unfreed, nil
-	case s == nil:
-	case h.Word != Silence && h.Word != Failed:
-		k.unfreed = nil
-	case s.Keep < s.Have && k.unfreed == nil:
-		failed, k.unfreed = k.cur.Load(), k.cur.Load()
+		givenUp = b
+	case h.Word == Silence || h.Word == Failed:
+		if b.r.Err == nil {
+			b.r.ReleaseResult = ReleaseResult{Err: cmp.Or(a.Err, errVoid), Unknown: a.Outcome == lettucecompat.OutcomeUnknown}
+			if b.before == nil {
+				failed = b
+			}
+		}
+		return failed, nil, nil
+	case e == Missing:
+		r.Lost = &Loss{Cause: b.g.missing()}
+		if b.by != nil {
+			r.Lost.Shares = []*Share{b.by}
+		}
+		if b.by != nil || time.Now().Before(b.g.lease.Deadline()) {
+			missing = b
+		}
 	}
-	return failed, givenUp
+	b.end(r)
+	k.freeing = nil
+	return nil, givenUp, missing
 }
 
 // asked is who waits for the end of a renewal.

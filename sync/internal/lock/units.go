@@ -85,6 +85,7 @@ type UnitsConversation struct {
 
 	said     UnitsStatement // the last one
 	open     bool           // its answer is waited for
+	of       uint64         // the grant whose units it had; 0: nobody had entered by them
 	silent   int            // so many in a row had none
 	due      Moment         // when to state though nothing differs
 	retryBy  Moment         // at the latest, also after an answer that says later
@@ -156,7 +157,7 @@ func (c UnitsConversation) Next(d *queue.Demand, n uint64, now Moment) (UnitsCon
 		return c, nil, c.over // a Clock then ends it
 	case differs && (!again || s.Try):
 		at = now
-	case c.Units > 0 && d.Readers > 0 && d.Waiting == 0 && !c.Contended:
+	case c.Units > 0 && d.Readers > 0 && d.Waiting == 0 && !c.Contended && c.silent == 0:
 		at = min(at, c.answered+hearsBy)
 	}
 	if at = max(at, c.not); c.open || at > now {
@@ -181,6 +182,10 @@ func (c UnitsConversation) Next(d *queue.Demand, n uint64, now Moment) (UnitsCon
 		c.floor, c.most = n, 0
 	}
 	c.most = max(c.most, s.Keep, s.Want)
+	c.of = 0
+	if c.usable {
+		c.of = c.Grant.Unit
+	}
 	if c.Units = min(c.Units, s.Keep); c.Units == 0 {
 		c = c.empty(c.floor)
 	}
@@ -315,7 +320,7 @@ func (c UnitsConversation) answer(h UnitsNews, now Moment) (UnitsConversation, E
 		case c.usable:
 			e, floor = Vanished, c.last+1
 			c.ended, c.not = c.Grant.Unit, never // until the owners are notified
-		case c.said.Have > 0 && c.said.Keep == 0:
+		case c.of > 0 && c.said.Keep == 0:
 			e = Missing
 		}
 		c.left = h.Word == Lost || h.Word == Waits || h.Units > 0

@@ -1,0 +1,292 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/anteroom/anteroom/queue"
+	"github.com/anteroom/anteroom/renewal"
+)
+
+// What once went wrong around a loss, an outage and a release of units.
+
+// A reader is inside, and Redis refuses: the question who waits elsewhere has the pauses of an outage, too.
+func TestUnits_AnOutageHasItsPauses(t *testing.T) {
+	p := newUnitsPlay(t)
+	p.has(1, 1)
+	p.d.Readers = 1
+	p.now = 1100 * ms
+	n := uint64(2)
+	sent := 0
+	for range 50 {
+		c, s, _ := p.c.Next(&p.d, n, p.now)
+		p.c = c
+		if s != nil {
+			sent++
+			p.c, _ = p.c.Heard(UnitsNews{Word: Failed, N: n, After: 20 * ms}, p.now)
+			n++
+		}
+		p.now += 10 * time.Microsecond
+	}
+	t.Logf("%d statements in 0.5 ms", sent)
+	if sent > 2 {
+		t.Errorf("%d statements in 0.5 ms", sent)
+	}
+}
+
+// A release of units that were never a grant does not find the grant before lost.
+func TestShared_UnitsThatWereNoGrantAreNotLost(t *testing.T) {
+	_, client := fresh(t)
+	c, f := client(), &holdUp{}
+	c.AddHook(f)
+	p := newShares(t, c, 0, func(s *Settings) { s.Timeout = 1500 * time.Millisecond })
+	rdb := client()
+	k := p.Shared("k", p.set) // keeps the key, as a waiter would
+	defer k.Done()
+	mustGive(t, p.mustTake(t, writes))
+	eventually(t, "it listens", p.wire.Listening)
+	eventually(t, "it is free", func() bool { return rdb.Exists(t.Context(), "k").Val() == 0 })
+	end := f.hold(&f.answers)
+	got := make(chan error, 1)
+	go func() { _, err := p.take(t.Context(), writes, queue.Try); got <- err }()
+	eventually(t, "the units are its", func() bool { return rdb.Exists(t.Context(), "k").Val() == 1 })
+	time.Sleep(1200 * time.Millisecond)
+	rdb.Del(t.Context(), "k")
+	end()
+	if err := <-got; !errors.Is(err, errLate) {
+		t.Error(err)
+	}
+	time.Sleep(300 * time.Millisecond)
+	p.rep.mu.Lock()
+	n := len(p.rep.losses)
+	p.rep.mu.Unlock()
+	if n > 0 {
+		t.Errorf("%d losses are reported, of a grant that was released", n)
+	}
+}
+
+// gone makes a renewal find that the units are gone.
+func gone(t *testing.T, rdb *redis.Client, g *SharedHeld) {
+	rdb.Del(t.Context(), "k")
+	g.lease.Hurry()
+}
+
+// A reader with a Hold exits while the loss is told, beside one that nobody knows: nothing waits for that one.
+func TestShared_AnExitWhileOthersAreNotified(t *testing.T) {
+	_, client := fresh(t)
+	rdb := client()
+	p := newShares(t, client(), 0, nil)
+	k := p.Shared("k", p.set)
+	s := &Share{Units: 1, Kind: queue.Refusable}
+	exited := make(chan struct{})
+	s.Holder = heard(func(l *Loss) {
+		go func() { s.Exit(context.Background()); close(exited) }()
+		time.Sleep(20 * time.Millisecond) // as if this goroutine had lost its processor
+	})
+	if err := k.Acquire(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	if err := k.Enter(t.Context(), 0, 1); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the call lease was renewed", func() bool { return s.g.lease.Renewals() > 0 })
+	gone(t, rdb, s.g)
+	select {
+	case <-exited:
+	case <-time.After(3 * time.Second):
+		t.Error("Exit does not return, 3 s long")
+	}
+	locked := make(chan struct{})
+	go func() { k.mu.Lock(); defer k.mu.Unlock(); close(locked) }()
+	select {
+	case <-locked:
+	case <-time.After(3 * time.Second):
+		t.Error("SharedKey.mu is held for 3 s, and with it the loop of the renewals")
+	}
+	k.Leave(1)
+	k.Done()
+}
+
+// A writer that comes in while the loss of the grant before is told has a grant of its own, and is notified of its loss.
+func TestShared_AGrantWhileOthersAreNotified(t *testing.T) {
+	_, client := fresh(t)
+	rdb := client()
+	p, q, r := newShares(t, client(), 0, nil), newShares(t, client(), 0, nil), newShares(t, client(), 0, nil)
+	k := p.Shared("k", p.set)
+	defer k.Done()
+	other := q.mustTake(t, 1)
+	s := &Share{Units: 1, Kind: queue.Refusable}
+	w := &Share{Units: writes, Kind: queue.Refusable}
+	told := make(chan *Loss, 1)
+	w.Holder = heard(func(l *Loss) { told <- l })
+	in := make(chan error, 1)
+	s.Holder = heard(func(l *Loss) {
+		go s.Exit(context.Background())
+		time.Sleep(50 * time.Millisecond) // as if this goroutine had lost its processor
+	})
+	if err := k.Acquire(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the call lease was renewed", func() bool { return s.g.lease.Renewals() > 0 })
+	go func() { in <- k.Acquire(context.Background(), w) }()
+	eventually(t, "the writer stands in line", func() bool { return k.State().Standing })
+	gone(t, rdb, s.g)
+	if err := <-in; err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("the writer is in: %v, grant %v after that of the reader", w.Err(), w.g.n-s.g.n)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	o, err := r.take(ctx, writes, 0)
+	if err != nil {
+		t.Logf("nobody else comes in beside the writer: %v", err)
+		w.Exit(t.Context())
+		other.Exit(t.Context())
+		return
+	}
+	select {
+	case l := <-told:
+		t.Logf("told: %v", l.Reason)
+	case <-time.After(300 * time.Millisecond):
+		t.Errorf("another client writes, and the writer, which has not exited, was not notified: %v", w.Err().Reason)
+	}
+	mustGive(t, o)
+	w.Exit(t.Context())
+	other.Exit(t.Context())
+}
+
+// What is held against a writer by Lock that has exited does not strike the next.
+func TestShared_ARevokedWriterHasExited(t *testing.T) {
+	_, client := fresh(t)
+	p := newShares(t, client(), 0, nil)
+	k := p.Shared("k", p.set)
+	defer k.Done()
+	w := &Share{Units: writes, Kind: queue.NoNotify, Holder: heard(func(*Loss) {})}
+	if err := k.Acquire(t.Context(), w); err != nil {
+		t.Fatal(err)
+	}
+	next := make(chan *Share, 1)
+	go func() { next <- p.mustTake(t, writes) }()
+	eventually(t, "the next one waits", func() bool { return k.gate.Demand().Waiting == 1 })
+	mustGive(t, w)
+	n := <-next
+	w.Revoke("watchdog") // the watchdog has looked it up before the exit
+	time.Sleep(50 * time.Millisecond)
+	if l := n.Err(); l != nil {
+		t.Errorf("the next writer has lost the lock: %v", l.Reason)
+	}
+	n.Exit(t.Context())
+}
+
+// Whose units stay with the process does not wait for a statement without an answer.
+func TestShared_AnExitBesideAShrink(t *testing.T) {
+	_, client := fresh(t)
+	c, f := client(), &holdUp{}
+	c.AddHook(f)
+	p := newShares(t, c, 10, long)
+	k := p.Shared("k", p.set)
+	defer k.Done()
+	a, b, d := p.mustTake(t, 2), p.mustTake(t, 2), p.mustTake(t, 2)
+	eventually(t, "the call lease was renewed", func() bool { return a.g.lease.Renewals() > 0 })
+	time.Sleep(50 * time.Millisecond)
+	end := f.hold(&f.commands)
+	defer end()
+	mustGive(t, a)
+	eventually(t, "a shrink is under way", func() bool { return f.held.Load() > 0 })
+	k.kick() // as whoever comes or leaves
+	begin := time.Now()
+	r := b.Exit(context.Background())
+	t.Logf("after %v: %+v", time.Since(begin), r)
+	if r.Err != nil {
+		t.Errorf("after %v: %v, though the units of b stay with the process", time.Since(begin), r.Err)
+	}
+	end()
+	d.Exit(t.Context())
+}
+
+// A share that has ended by itself is not notified again when its process loses the units.
+func TestShared_ALimitedShareIsNotifiedOnce(t *testing.T) {
+	_, client := fresh(t)
+	p := newShares(t, client(), 0, nil)
+	k := p.Shared("k", p.set)
+	defer k.Done()
+	told := make(chan *Loss, 9)
+	s := &Share{Units: 1, Kind: queue.Refusable, Holder: heard(func(l *Loss) { told <- l })}
+	if err := k.Acquire(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the call lease was renewed", func() bool { return s.g.lease.Renewals() > 0 })
+	s.Limit(&Lease{For: time.Second, Margin: 900 * time.Millisecond})
+	first := <-told
+	s.g.lease.Lose(renewal.Cause{Reason: renewal.ReasonWatchdog})
+	select {
+	case second := <-told:
+		t.Errorf("told of %v, and then of %v", first.Reason, second.Reason)
+	case <-time.After(200 * time.Millisecond):
+	}
+	s.Exit(t.Context())
+}
+
+// Nobody is admitted in vain between a loss and what is made of it.
+func TestShared_AWaiterSleepsWhileOthersAreNotified(t *testing.T) {
+	_, client := fresh(t)
+	p := newShares(t, client(), 0, nil)
+	k := p.Shared("k", p.set)
+	defer k.Done()
+	v := &Share{Units: writes, Kind: queue.Refusable}
+	var before, after uint32
+	v.Holder = heard(func(*Loss) {
+		before = k.gate.Demand().Admissions
+		go v.Exit(context.Background())
+		time.Sleep(20 * time.Millisecond) // many owners, or other grants that are lost at the same moment
+		after = k.gate.Demand().Admissions
+	})
+	if err := k.Acquire(t.Context(), v); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the call lease was renewed", func() bool { return v.g.lease.Renewals() > 0 })
+	got := make(chan *Share, 1)
+	go func() { got <- p.mustTake(t, writes) }()
+	eventually(t, "it waits", func() bool { return k.gate.Demand().Waiting == 1 })
+	v.g.lease.Lose(renewal.Cause{Reason: renewal.ReasonWatchdog})
+	mustGive(t, <-got)
+	if n := after - before; n > 3 {
+		t.Errorf("%d admissions in 20 ms, none of which counts", n)
+	}
+}
+
+// A reader that was admitted, and finds that the grant is lost, leaves: that it was the last is noticed.
+func TestShared_TheLastOneLeavesAgain(t *testing.T) {
+	_, client := fresh(t)
+	p := newShares(t, client(), 0, nil)
+	k := p.Shared("k", p.set)
+	defer k.Done()
+	v := p.mustTake(t, writes)
+	eventually(t, "the call lease was renewed", func() bool { return v.g.lease.Renewals() > 0 })
+	w := &queue.Waiter{Kind: queue.NoNotify, Need: 1}
+	_, order, _ := k.gate.Enter(w)
+	k.carryOut(order)
+	go v.Exit(context.Background())
+	if _, err := k.gate.Wait(t.Context(), w); err != nil {
+		t.Fatal(err)
+	}
+	v.g.lease.Lose(renewal.Cause{Reason: renewal.ReasonWatchdog})
+	eventually(t, "it is lost", k.lossy.Load)
+	k.leave(1) // as enter does
+	k.kick()
+	if k.lossy.Load() {
+		t.Error("the key counts as one with somebody inside who has lost it")
+	}
+	begin := time.Now()
+	if err := k.Enter(t.Context(), 0, 1); err != nil {
+		t.Fatal(err)
+	}
+	if d := time.Since(begin); d > time.Second {
+		t.Errorf("in after %v, though nobody was inside", d)
+	}
+	k.Leave(1)
+}
