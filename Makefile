@@ -10,7 +10,7 @@
 # make chaos tries 16 processes and 50 locks under all kinds of faults (docs/testing.md).
 # make partitions cuts servers and clients on hosts of their own off from each other (root only).
 # make matrix runs the tests that start a Redis on many versions of Redis and Valkey, which it fetches
-# (docs/compatibility.md).
+# (docs/reference/servers.md).
 # make model checks the protocol of the statement with TLC (docs/model), in a quarter of an hour.
 # make interop lets Java programs (Lettuce, Redisson) share locks with this library; it needs
 # Java 17 and Maven.
@@ -59,7 +59,7 @@ lab: lint redis prometheus iproute chromium
 # MATRIX="valkey redis-7.2" make matrix
 MATRIX ?=
 matrix:
-	@$(GO) -C lab run ./servers -j 3 -write ../docs/compatibility.md $(MATRIX)
+	@$(GO) -C lab run ./servers -j 3 -write ../docs/reference/servers.md $(MATRIX)
 
 lint: vet
 	@out=$$($(GOFUMPT) -l .); if [ -n "$$out" ]; then echo "not formatted by gofumpt:"; echo "$$out"; exit 1; fi

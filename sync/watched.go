@@ -247,7 +247,7 @@ func strike(g *lock.Held, action string, f watchdog.Finding, now time.Duration) 
 		return g.StopRenewing(o)
 	}
 	// An owner that has ended cannot have passed the lock on.
-	return g.Revoke(o, f == watchdog.HolderGone, action == watchdog.ActionDelete)
+	return g.Revoke(o, renewal.ReasonWatchdog, f == watchdog.HolderGone, action == watchdog.ActionDelete)
 }
 
 // refuted reports whether f is not true of the hold, which the facts are of.

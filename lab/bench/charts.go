@@ -31,13 +31,10 @@ func charts() []chart {
 	}
 	return []chart{
 		{"many-processes", "One key, one goroutine in each process, held for 1 ms", "acquisitions/s", opsPerS, 1, false, each},
-		{"many-processes-wait", "One goroutine in each process, held for 1 ms: the wait that 99 % do not exceed", "ms", p99, 1e3, true, each},
+		{"many-processes-wait", "One key, one goroutine in each process, held for 1 ms: the wait that 99 % do not exceed", "ms", p99, 1e3, true, each},
 		{"one-key-1ms", "One key, one process, held for 1 ms", "acquisitions/s", opsPerS, 1, false, [][2]string{
 			{"1 goroutine", "one-key-1-hold-1ms"}, {"8 goroutines", "one-key-8-hold-1ms"}, {"64 goroutines", "one-key-64-hold-1ms"}, {"1,000 goroutines", "one-key-1000-hold-1ms"},
 		}},
-		{"alone", "One goroutine, lock and unlock", "µs for both", pair, 1, true, [][2]string{{"loopback", "alone"}, {"Redis far away", "alone-far"}}},
-		{"many-keys", "64 goroutines, 64,000 keys", "acquisitions/s", opsPerS, 1, true, [][2]string{{"loopback", "many-keys"}, {"Redis far away", "many-keys-far"}}},
-		{"handover", "Hand-over from one process to another that waits, p50", "round trips", roundTrips, 1, false, [][2]string{{"loopback", "handover"}, {"Redis far away", "handover-far"}}},
 	}
 }
 
@@ -60,7 +57,7 @@ func drawAll(folder string, results []result) error {
 			return fmt.Errorf("%s: %w", c.file, err)
 		}
 	}
-	return nil
+	return timeline(folder)
 }
 
 // marks are the points of one library, each with its least and greatest round.

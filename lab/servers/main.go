@@ -6,7 +6,7 @@
 //	go -C lab run ./servers -short           the four of make lab, without the suites that take minutes
 //
 // The flow is list.go (which servers there are) ► fetch.go (into a folder that git ignores) ► suite.go (which tests, and
-// how they ended) ► table.go (the table, on the screen and in docs/compatibility.md). Nothing is installed: a server is a
+// how they ended) ► table.go (the table, on the screen and in docs/reference/servers.md). Nothing is installed: a server is a
 // program in a folder of its own, and a suite finds it because that folder is first in PATH.
 //
 // A server that cannot be fetched is named, with the reason, and skipped. So is a test that a server cannot pass because

@@ -110,7 +110,8 @@ func (k *Key) admit(ctx context.Context, o *Owner, w *queue.Waiter) error {
 	now := k.l.leases.Glance()
 	k.mu.Lock()
 	// What was held against the owner before, who had decided to pass the grant on already, is not held against o.
-	ok := g.loss == nil && g.lease.Load().Valid(now) && !g.unrenewed.Load()
+	// The conversation is asked, too: what it has heard while Held.fix replaced the lease has ended neither.
+	ok := g.loss == nil && k.talk.Grant.Unit == g.n && g.lease.Load().Valid(now) && !g.unrenewed.Load()
 	var wrong error
 	if ok {
 		wrong = k.mistakenLocked(o, g)
@@ -171,9 +172,14 @@ func (k *Key) secure(ctx context.Context, g *Held, o *Owner) error {
 	k.mu.Lock()
 	k.talk = k.talk.Lasts(k.l.now() + o.lease.For + k.set.ReplicaTimeout)
 	k.mu.Unlock()
-	r := k.l.wire.Extend(ctx, lettucecompat.Renewal{
-		Key: k.name, Field: g.Field(), Lease: o.lease.For, Replicas: k.set.Replicas, ReplicaTimeout: k.set.ReplicaTimeout, Note: o.more().Note,
-	}, k.set.Timeout)
+	secured := lettucecompat.Renewal{Key: k.name, Field: g.Field(), Lease: o.lease.For, Note: o.more().Note}
+	if o.lease.Fixed() && k.set.Replicas > 0 { // nothing renews it, and replicas may confirm it later than the call lease lasts
+		if r := k.l.wire.Extend(ctx, secured, k.set.Timeout); r.Outcome == lettucecompat.OutcomeOK {
+			g.lease.Load().Extend(r.SentAt, o.lease.For)
+		}
+	}
+	secured.Replicas, secured.ReplicaTimeout = k.set.Replicas, k.set.ReplicaTimeout
+	r := k.l.wire.Extend(ctx, secured, k.set.Timeout)
 	if r.Outcome == lettucecompat.OutcomeOK {
 		k.mu.Lock()
 		k.retries = 0

@@ -152,9 +152,9 @@ func (g *Held) StopRenewing(o *Owner) bool {
 }
 
 // Revoke takes the lock from o, if o is still the owner: every owner is admitted under Key.mu, too, so what is held
-// against one never strikes the next. ended: the goroutine of o has ended, so that Lost exits for it. remove: o provably
-// cannot run, so that nothing waits for it to react.
-func (g *Held) Revoke(o *Owner, ended, remove bool) bool {
+// against one never strikes the next. ended: the goroutine of o has ended, so that Lost exits for it. remove: nothing waits
+// for o to react.
+func (g *Held) Revoke(o *Owner, reason renewal.Reason, ended, remove bool) bool {
 	g.k.mu.Lock()
 	defer g.k.mu.Unlock()
 	if g.Current() != o {
@@ -166,5 +166,5 @@ func (g *Held) Revoke(o *Owner, ended, remove bool) bool {
 	if remove {
 		g.deleteOnLoss.Store(true)
 	}
-	return g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonWatchdog})
+	return g.lease.Load().Lose(renewal.Cause{Reason: reason})
 }

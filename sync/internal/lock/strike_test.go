@@ -16,7 +16,7 @@ import (
 func TestDriver_WhatStrikesOneOwnerSparesTheNext(t *testing.T) {
 	for name, strike := range map[string]func(*Owner) bool{
 		"stop renewing": func(o *Owner) bool { return o.g.StopRenewing(o) },
-		"revoke":        func(o *Owner) bool { return o.g.Revoke(o, false, false) },
+		"revoke":        func(o *Owner) bool { return o.g.Revoke(o, renewal.ReasonWatchdog, false, false) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, client := fresh(t)
@@ -59,7 +59,7 @@ func TestDriver_AnAccusationExpiresWithItsOwner(t *testing.T) {
 	if err := first.g.k.admit(t.Context(), next, w); err != nil {
 		t.Fatal(err)
 	}
-	if g := next.g; g != first.g || g.StopRenewing(first) || g.Revoke(first, true, true) || next.Err() != nil || g.Unrenewed() {
+	if g := next.g; g != first.g || g.StopRenewing(first) || g.Revoke(first, renewal.ReasonWatchdog, true, true) || next.Err() != nil || g.Unrenewed() {
 		t.Error("struck the next owner")
 	}
 	mustRelease(t, next)
@@ -81,7 +81,7 @@ func TestDriver_AStrikeWaitsForAnAdmission(t *testing.T) {
 	begun, struck := make(chan struct{}), make(chan bool, 1)
 	go func() {
 		close(begun)
-		struck <- g.Revoke(first, false, false)
+		struck <- g.Revoke(first, renewal.ReasonWatchdog, false, false)
 	}()
 	<-begun
 	g.owner.Store(next)
@@ -112,4 +112,62 @@ func TestDriver_TheTimeLimitOfRenewalsCountsFromTheHandOver(t *testing.T) {
 		t.Errorf("in time: %+v, TTL %v", r, ttl)
 	}
 	mustRelease(t, o)
+}
+
+// Who takes the lock ends the owner that it has found, and not the next one, who takes it, too, and was passed it meanwhile.
+func TestDriver_WhoTakesTheLockSparesTheNext(t *testing.T) {
+	_, client := fresh(t)
+	p := newParty(t, client(), nil)
+	first, _ := enter(t, p, p.Key("k", p.set))
+	g, k := first.g, first.g.k
+	defer k.Done()
+	next := &Owner{Kind: queue.Refusable, lease: &p.set.Lease, Holder: notify(func(*Loss) {})}
+	next.With(More{Takes: &Taking{}})
+	w := &queue.Waiter{Kind: queue.Refusable, Takes: true, Note: next}
+	if _, _, err := k.q.Enter(w); err != nil {
+		t.Fatal(err)
+	}
+	k.mu.Lock()
+	done := make(chan struct{})
+	go func() { // of another taker, which gives up
+		k.oust()
+		close(done)
+	}()
+	time.Sleep(50 * time.Millisecond) // it has found both, and asks whether the first owner still has the lock
+	handOff(t, first, w)
+	next.g, next.number = g, w.Number // as admit does
+	next.units.Store(1)
+	k.refs.Add(1)
+	g.owner.Store(next)
+	k.mu.Unlock()
+	<-done
+	if l := next.Err(); l != nil {
+		t.Errorf("the next owner: %v", l)
+	}
+	next.Exit(t.Context())
+}
+
+// What Redis says to be gone while its lease is made a fixed one has no owner.
+func TestDriver_GoneWhileTheLeaseIsFixed(t *testing.T) {
+	_, client := fresh(t)
+	p := newParty(t, client(), nil)
+	first, _ := enter(t, p, p.Key("k", p.set))
+	g, k := first.g, first.g.k
+	defer k.Done()
+	w := waits(t, k, queue.Refusable)
+	handOff(t, first, w)
+	g.lease.Load().End() // Held.fix
+	k.mu.Lock()
+	last := k.l.number.Add(1)
+	k.talk.last = last // a confirmation that was sent before the call came
+	k.mu.Unlock()
+	k.hear(News{Word: Lost, N: last})
+	g.lease.Store(k.l.leases.Add(renewal.Spec{Lease: time.Minute, Period: -1, SentAt: time.Now(), Owner: g}))
+	next := &Owner{Kind: queue.Refusable, lease: &p.set.Lease}
+	if err := k.admit(t.Context(), next, w); err != errAgain {
+		t.Errorf("%v: it has the lock until %v", err, next.Deadline())
+		next.Exit(t.Context())
+		return
+	}
+	k.l.settled() // as Acquire does
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+	"github.com/anteroom/anteroom/renewal"
 )
 
 // This file is how the lock comes to an owner, and goes from one, out of turn.
@@ -97,7 +98,7 @@ func (k *Key) oust() {
 			}
 		}()
 	case o.Kind.CanNotify():
-		k.l.Forced(o.g.n)
+		o.g.Revoke(o, renewal.ReasonForced, false, true)
 	}
 }
 
