@@ -43,6 +43,7 @@ type Client struct {
 	rtt       atomic.Int64              // nanoseconds: a running mean of round trips, which weighs the newest by 1/8
 	warn      warnings
 	subs      *subscriptions
+	tracking  *tracking
 	cluster   bool        // of a known Redis Cluster
 	unsharded atomic.Bool // it is too old for channels of shards
 	single    *shard      // shards[""]
@@ -95,7 +96,7 @@ func New(rdb Redis, opt Options) (*Client, error) {
 	c.drained = make(chan struct{})
 	c.drain = sync.OnceFunc(func() { close(c.drained) })
 	c.warn.report = opt.OnWarning
-	c.subs = newSubscriptions(c)
+	c.subs, c.tracking = newSubscriptions(c), newTracking(c)
 	c.single = c.shard("")
 	return c, nil
 }
@@ -157,7 +158,7 @@ func (c *Client) shard(addr string) *shard {
 	return s
 }
 
-// Close refuses further commands with ErrClosed, ends the subscription and signals every watch, and waits until the
+// Close refuses further commands with ErrClosed, ends subscription and tracking and signals every watch, and waits until the
 // commands under way are answered or left by their callers, at most one CommandTimeout. Abandoned commands end by the
 // socket's own time limits; they hold nothing but their connection. Closing twice is harmless.
 func (c *Client) Close() {
@@ -165,7 +166,7 @@ func (c *Client) Close() {
 	if c.live.Load() == 0 {
 		c.drain()
 	}
-	c.await(append(c.subs.close(), c.drained))
+	c.await(append(c.subs.close(), c.tracking.close(), c.drained))
 }
 
 // await waits until all of ended are closed, at most one CommandTimeout.

@@ -35,6 +35,7 @@ func (c *Client) noteErrors(cmds []*command) {
 	}
 	if stale {
 		c.relocate()
+		c.tracking.doubt()
 	}
 }
 

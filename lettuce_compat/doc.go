@@ -1,7 +1,7 @@
 // Package lettucecompat is part of the implementation of sync, and not covered by SemVer. It is the wire: it says one
 // thing at a time to Redis about one lock (or a batch of them) and
 // reports exactly what is known about the effect. It owns the scripts, the layout of keys and messages, the
-// subscription connection and the time limits of commands.
+// subscription connection, the connections that track, and the time limits of commands.
 //
 // It is not a lock. It does not wait for one, renew one by itself, repeat, or remember who holds what: each answer
 // has what its caller needs for those decisions. The name says what it replaces: the design document's LettuceClient
@@ -20,6 +20,8 @@
 //	                                        │ messages
 //	caller ◄── OnMessage, Watch.C ── subscriptions: one connection, and in Redisson's dialect
 //	                      on a Cluster one for each shard that is listened to
+//	caller ── Track ──────────────► trackers: one connection to each master, on which Redis says that a
+//	caller ◄── OnMissing ────────── tracked key was changed, and that asks whether its field is still there
 //
 // A lone caller sends on its own goroutine, if its context cannot end and the client is known to return in time or
 // the caller may be held (sender.runsInlineLocked). All others are served by a goroutine of the sender, so that they
@@ -50,14 +52,14 @@
 //	I10  A derived key lies in the slot of its lock for every name, and no two names share one.
 //	I11  Fencing tokens of one key grow, as long as its record is there, or ended by its time, or the server's
 //	     clock does not run back.
-//	I12  Nothing under way and nothing subscribed: no goroutine. After Close: none, except those of abandoned
-//	     commands until their sockets give up.
+//	I12  Nothing under way, nothing subscribed and nothing tracked yet: no goroutine. After Close: none, except those
+//	     of abandoned commands until their sockets give up.
 //	I13  A statement whose number Redis has a record of, or a greater one, changes nothing.
 //	I14  Nobody passes a living place whose client can be reached, and those that are passed keep their order.
 //
 // # Locks
 //
-// There are four mutexes: Client.mu (shards), sender.mu, subscriptions.mu (of all connections that listen) and
+// There are five mutexes: Client.mu (shards), sender.mu, subscriptions.mu (of all connections that listen), tracking.mu and
 // warnings.mu. No two are held together. Nothing is called, sent or received under any of them but closing and
-// filling channels without waiting, and setting timers.
+// filling channels without waiting, setting timers, and starting goroutines.
 package lettucecompat

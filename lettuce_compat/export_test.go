@@ -1,6 +1,10 @@
 package lettucecompat
 
-import "time"
+import (
+	"bufio"
+	"strings"
+	"time"
+)
 
 // Queued returns the number of statements that wait for a round trip.
 func Queued(c *Client) int {
@@ -133,4 +137,34 @@ func ParseUnits(c *Client, s UnitsStatement, v any) UnitsAnswer {
 	cmd := newCommand(0)
 	cmd.SetVal(v)
 	return c.parseUnits(&s, cmd, nil)
+}
+
+// TrackReads counts the fields that were read on connections of Track, and answered.
+func TrackReads(c *Client) (n int) {
+	c.tracking.mu.Lock()
+	defer c.tracking.mu.Unlock()
+	for _, t := range c.tracking.all {
+		n += t.answered
+	}
+	return n
+}
+
+// TrackersEnded reports whether no goroutine of Track is left.
+func TrackersEnded(c *Client) bool {
+	select {
+	case <-c.tracking.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// ReadFrame reads a value of RESP3, and returns its first byte, itself, and the strings in it.
+func ReadFrame(text string) (kind byte, raw string, texts []string, err error) {
+	f := frame{r: bufio.NewReader(strings.NewReader(text))}
+	kind, err = f.value()
+	for _, t := range f.texts {
+		texts = append(texts, string(t))
+	}
+	return kind, string(f.raw), texts, err
 }

@@ -2,6 +2,7 @@ package lettucecompat
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"time"
 )
@@ -32,7 +33,7 @@ type Options struct {
 	// commands wait there instead.
 	MaxInFlight int
 
-	// None of these may block.
+	// None of these may block, but for OnMissing.
 
 	// OnMessage is called for each message on the client's own channel, on the goroutine that receives all messages.
 	OnMessage func(Message)
@@ -41,6 +42,9 @@ type Options struct {
 	OnSubscription func(up bool, err error)
 	// OnCommand is called after every command with its name, outcome and duration, on the caller's goroutine.
 	OnCommand func(CommandStat)
+	// OnMissing is called when a connection of Track has found that these fields are not there. It asks a master, within
+	// ctx, and reports whether one of them is there all the same. nil: nothing is tracked.
+	OnMissing func(ctx context.Context, some []*Tracked) (there bool)
 	// OnWarning reports what works badly without failing. Repetitions are gathered, see Warning.Count.
 	OnWarning func(Warning)
 }

@@ -20,12 +20,14 @@ const (
 	// one behind it. Locks work, each key is asked about by itself, and whether anybody else waits is not known. Its
 	// error names the remedy. It is raised once.
 	WarnHiddenCluster
+	// WarnTrackingRefused: Redis does not say when a lock vanishes, see Client.Track. It is raised once.
+	WarnTrackingRefused
 	warningKinds
 )
 
 // String returns the name used in logs.
 func (k WarningKind) String() string {
-	return [...]string{"publish_refused", "channel_refused", "malformed_message", "hidden_cluster", "invalid"}[min(k, warningKinds)]
+	return [...]string{"publish_refused", "channel_refused", "malformed_message", "hidden_cluster", "tracking_refused", "invalid"}[min(k, warningKinds)]
 }
 
 // Warning is something that works badly without failing.

@@ -110,6 +110,7 @@ func TestAClusterBehindAPlainClient(t *testing.T) {
 	case <-time.After(5 * time.Second): // the first renewal comes after 8 s
 		t.Error("the removal is not told")
 	}
+	eventually(t, 10*time.Second, "a batch of several keys was refused", func() bool { return len(rec.of(observe.EventWarning)) > 0 })
 	for i, h := range holds {
 		if err := h.Release(bg); (err != nil) != (i == 7) {
 			t.Errorf("%d: %v", i, err)

@@ -38,13 +38,13 @@ func (j *journal) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(j, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
-// lines returns the records of one kind, or all with "".
+// lines returns the records of one kind, or all with "" but the warning that the embedded server does not know CLIENT TRACKING.
 func (j *journal) lines(kind observe.EventKind) []string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	var lines []string
 	for _, l := range strings.Split(strings.TrimSpace(j.buf.String()), "\n") {
-		if l != "" && (kind == "" || attrs(l)["event"] == string(kind)) {
+		if l != "" && (kind == "" && !strings.Contains(l, "CLIENT TRACKING") || attrs(l)["event"] == string(kind)) {
 			lines = append(lines, l)
 		}
 	}

@@ -93,6 +93,7 @@ func newManager(op string, rdb Redis, cfg Config) (*Manager, error) {
 	m.wire, err = lettucecompat.New(rdb, lettucecompat.Options{
 		ClientID: cfg.ClientID, Dialect: cfg.Dialect.wire(), CommandTimeout: timeout, MaxInFlight: cfg.MaxInFlight,
 		OnMessage:      func(msg lettucecompat.Message) { m.locks.Heard(msg) },
+		OnMissing:      func(ctx context.Context, some []*lettucecompat.Tracked) bool { return m.locks.Missing(ctx, some) },
 		OnSubscription: m.subscription, OnWarning: m.reports.Warning, OnCommand: onCommand,
 	})
 	if err != nil {

@@ -23,13 +23,14 @@ type Key struct {
 	refs  atomic.Int64 // at 0 the key is over, and stays so
 	link  *Link
 
-	cur       atomic.Pointer[Held]   // the last one
-	renews    atomic.Uint64          // the unit that was made to last because too little was left of it
-	contended atomic.Uint64          // the newest unit for which another client is known to wait
-	deleted   atomic.Uint64          // the newest unit that a message says was deleted; its grant may be still to come
-	asked     atomic.Int64           // the Moment of the last answer that would have said so
-	others    atomic.Int64           // the Moment at which a foreign holder was last seen; 0: never
-	failed    atomic.Pointer[string] // the server from which the last statement had no usable answer; nil: it had one
+	cur       atomic.Pointer[Held]                  // the last one
+	renews    atomic.Uint64                         // the unit that was made to last because too little was left of it
+	contended atomic.Uint64                         // the newest unit for which another client is known to wait
+	deleted   atomic.Uint64                         // the newest unit that a message says was deleted; its grant may be still to come
+	asked     atomic.Int64                          // the Moment of the last answer that would have said so
+	others    atomic.Int64                          // the Moment at which a foreign holder was last seen; 0: never
+	failed    atomic.Pointer[string]                // the server from which the last statement had no usable answer; nil: it had one
+	tracked   atomic.Pointer[lettucecompat.Tracked] // its grant, once that is tracked
 
 	mu       sync.Mutex
 	talk     Conversation

@@ -69,6 +69,8 @@ type Locks struct {
 	units         map[uint64]registrable // of those
 	registrations uint64
 	lost          map[uint64]*Held // lost, and their owner, who cannot be notified, has not exited
+	young         []trackable      // that have come a moment ago, in that order: see grow
+	growing       bool             // grow runs, or is to
 	came          []uint64         // since Changes was called
 	went          []uint64         // of those that Changes has named
 	changed       chan struct{}    // closed and replaced when Close may have less to wait for

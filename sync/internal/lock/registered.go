@@ -16,12 +16,14 @@ func (l *Locks) register(g *Held) {
 	defer l.mu.Unlock()
 	l.grants[g.n] = g
 	l.came = append(l.came, g.n)
+	l.youngLocked(g)
 	l.trimLocked()
 }
 
 // unregister takes out g, which was released or lost. Where owner, who had it, cannot be notified, it stays registered
 // as lost until that one exits: should its goroutine have ended, nobody else would.
 func (l *Locks) unregister(g *Held, owner *Owner) {
+	defer untrack(g)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.grants, g.n)
@@ -83,6 +85,9 @@ func (l *Locks) Register(what registrable) {
 	what.itself().number.Store(n)
 	l.units[n] = what
 	l.came = append(l.came, n)
+	if g, is := what.(trackable); is {
+		l.youngLocked(g)
+	}
 	l.trimLocked()
 }
 
@@ -90,6 +95,9 @@ func (l *Locks) Register(what registrable) {
 func (l *Locks) Unregister(what registrable) {
 	r := what.itself()
 	n := r.Number()
+	if g, is := what.(trackable); is {
+		defer untrack(g)
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.units[n] == what {

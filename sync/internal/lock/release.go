@@ -33,6 +33,7 @@ type ReleaseResult struct {
 // endLease ends the lease, before anything is sent: a renewal under way that finds the field gone must not report a loss.
 // o has exited for that; nil: nobody was the owner.
 func (g *Held) endLease(o *Owner, now time.Duration) {
+	untrack(g)
 	l := g.lease.Load()
 	late, ended := !l.Valid(now), l.End()
 	g.k.mu.Lock()

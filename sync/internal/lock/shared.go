@@ -26,6 +26,8 @@ type SharedKey struct {
 	cur   atomic.Pointer[SharedHeld] // the last grant
 	lossy atomic.Bool                // it was lost, and somebody inside has not left
 
+	tracked atomic.Pointer[lettucecompat.Tracked] // as of a Key
+
 	mu       sync.Mutex
 	talk     UnitsConversation
 	answer   *lettucecompat.UnitsAnswer // to the last statement

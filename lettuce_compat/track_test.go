@@ -1,0 +1,431 @@
+package lettucecompat_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/anteroom/anteroom/internal/faultnet"
+	"github.com/anteroom/anteroom/internal/testredis"
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+)
+
+// watched is a client whose tracked fields are known to be held, and what its connections have found missing.
+type watched struct {
+	*bed
+	c        *lettucecompat.Client
+	missing  chan string // keys
+	warnings chan lettucecompat.Warning
+
+	mu    sync.Mutex
+	there bool // what the question says
+}
+
+// follow makes one over rdb, or over b's own client.
+func (b *bed) follow(t testing.TB, rdb lettucecompat.Redis, change ...func(*lettucecompat.Options)) *watched {
+	t.Helper()
+	w := &watched{bed: b, missing: make(chan string, 1<<16), warnings: make(chan lettucecompat.Warning, 16)}
+	if rdb == nil {
+		rdb = b.rdb
+	}
+	w.c = newClient(t, rdb, append([]func(*lettucecompat.Options){func(o *lettucecompat.Options) {
+		o.CommandTimeout = time.Second
+		o.OnWarning = func(warning lettucecompat.Warning) { w.warnings <- warning }
+		o.OnMissing = func(_ context.Context, some []*lettucecompat.Tracked) bool {
+			for _, e := range some {
+				w.missing <- e.Key
+			}
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			return w.there
+		}
+	}}, change...)...)
+	return w
+}
+
+// hold puts a field into Redis, tracks it, and returns when Redis has noted that.
+func (w *watched) hold(t testing.TB, key string) *lettucecompat.Tracked {
+	t.Helper()
+	before := lettucecompat.TrackReads(w.c)
+	w.raw.HSet(ctx, key, "me", "1")
+	w.raw.PExpire(ctx, key, time.Hour)
+	e := w.c.Track(lettucecompat.Query{Key: key, Field: "me"}, nil)
+	eventually(t, "read once", func() bool { return lettucecompat.TrackReads(w.c) > before })
+	return e
+}
+
+// told waits until key is found missing.
+func (w *watched) told(t testing.TB, what, key string, within time.Duration) {
+	t.Helper()
+	began, limit := time.Now(), time.After(within)
+	for {
+		select {
+		case got := <-w.missing:
+			if got == key {
+				if d := time.Since(began); d > 10*time.Millisecond {
+					t.Logf("%s: after %v", what, d)
+				}
+				return
+			}
+		case <-limit:
+			t.Fatalf("%s: not told within %v", what, within)
+		}
+	}
+}
+
+// quiet fails if anything is found missing for a while.
+func (w *watched) quiet(t testing.TB, what string) {
+	t.Helper()
+	select {
+	case key := <-w.missing:
+		t.Fatalf("%s: %q is said to be missing", what, key)
+	case <-time.After(100 * time.Millisecond):
+	}
+}
+
+func (w *watched) do(t testing.TB, args ...any) {
+	t.Helper()
+	if err := w.raw.Do(ctx, args...).Err(); err != nil {
+		t.Fatalf("%v: %v", args, err)
+	}
+}
+
+const soon = 5 * time.Second // for machines that are busy; the figures are in docs/performance.md
+
+// TestTrack_T1_EveryRemovalIsFound: whatever removes the field is found at once, and what does not is not.
+func TestTrack_T1_EveryRemovalIsFound(t *testing.T) {
+	w := onReal(t, nil).follow(t, nil)
+	host, port, _ := net.SplitHostPort(testredis.Start(t).Addr())
+	for what, remove := range map[string][][]any{
+		"DEL":      {{"del", "k"}},
+		"HDEL":     {{"hdel", "k", "me"}},
+		"UNLINK":   {{"unlink", "k"}},
+		"RENAME":   {{"rename", "k", "other"}},
+		"SET":      {{"set", "k", "x"}},
+		"FLUSHALL": {{"flushall"}},
+		"FLUSHDB":  {{"flushdb"}},
+		"script":   {{"eval", "return redis.call('del', KEYS[1])", "1", "k"}},
+		"MIGRATE":  {{"migrate", host, port, "k", "0", "1000", "replace"}},
+		"eviction": {{"config", "set", "maxmemory-policy", "allkeys-random"}, {"config", "set", "maxmemory", "1"}},
+		"expiry":   {{"pexpire", "k", "1"}},
+	} {
+		w.do(t, "config", "set", "maxmemory", "0")
+		w.do(t, "del", "k")
+		e := w.hold(t, "k")
+		for _, harmless := range [][]any{{"persist", "k"}, {"pexpire", "k", "100000"}, {"hset", "k", "foreign", "1"}, {"hdel", "k", "foreign"}} {
+			w.do(t, harmless...)
+		}
+		w.quiet(t, what)
+		for _, args := range remove {
+			w.do(t, args...)
+		}
+		w.told(t, what, "k", soon)
+		e.Close()
+	}
+}
+
+// TestTrack_T2_APushEndsTheRegistration: after each change the field is read again, or nothing would be told of the next one.
+func TestTrack_T2_APushEndsTheRegistration(t *testing.T) {
+	w := onReal(t, nil).follow(t, nil)
+	defer w.hold(t, "k").Close()
+	for i := range 3 {
+		reads := lettucecompat.TrackReads(w.c)
+		w.do(t, "pexpire", "k", 100000+i) // as a renewal does
+		eventually(t, "read again", func() bool { return lettucecompat.TrackReads(w.c) > reads })
+	}
+	w.do(t, "del", "k")
+	w.told(t, "DEL after three changes", "k", soon)
+}
+
+// TestTrack_T3_NoGap: a removal beside the first read, or beside one that a push has caused, is found by the read or pushed.
+func TestTrack_T3_NoGap(t *testing.T) {
+	w := onReal(t, nil).follow(t, nil)
+	w.hold(t, "first").Close()
+	for i := range 300 {
+		key := fmt.Sprint("k", i)
+		w.raw.HSet(ctx, key, "me", "1")
+		e := w.c.Track(lettucecompat.Query{Key: key, Field: "me"}, nil)
+		if i%3 == 0 {
+			w.raw.PExpire(ctx, key, time.Hour)
+		}
+		time.Sleep(time.Duration(i%20) * 20 * time.Microsecond)
+		w.raw.Del(ctx, key)
+		w.told(t, key, key, soon)
+		e.Close()
+	}
+}
+
+// TestTrack_T4_OneCommandAndOneNoteForEachKey: the connection reads by HEXISTS, and Redis notes the held keys alone, though
+// scripts read others.
+func TestTrack_T4_OneCommandAndOneNoteForEachKey(t *testing.T) {
+	w := onReal(t, nil).follow(t, nil)
+	const n = 600 // three round trips
+	for i := range n {
+		key := fmt.Sprint("k", i)
+		w.raw.HSet(ctx, key, "me", "1")
+		defer w.c.Track(lettucecompat.Query{Key: key, Field: "me"}, nil).Close()
+	}
+	eventually(t, "all are noted", func() bool { return lettucecompat.TrackReads(w.c) >= n })
+	want(t, "ask", w.c.State(ctx, asks("lock", 1)).Outcome, lettucecompat.OutcomeOK)
+	if info := w.raw.Info(ctx, "stats").Val(); !strings.Contains(info, fmt.Sprintf("tracking_total_keys:%d\r\n", n)) {
+		t.Errorf("%s", info)
+	}
+	reads := w.real.Stats(t)["hexists"]
+	if reads < n || reads > n+n/10 {
+		t.Errorf("%d reads of %d keys", reads, n)
+	}
+	w.raw.Do(ctx, "flushall")
+	for range n {
+		select {
+		case <-w.missing:
+		case <-time.After(soon):
+			t.Fatal("not all are found missing after FLUSHALL")
+		}
+	}
+}
+
+// TestTrack_T5_ClosedBeforeTheRelease: what a process itself gives back is not asked about.
+func TestTrack_T5_ClosedBeforeTheRelease(t *testing.T) {
+	w := onReal(t, nil).follow(t, nil)
+	for range 20 {
+		e := w.hold(t, "k")
+		e.Close()
+		w.raw.Del(ctx, "k")
+	}
+	e := w.hold(t, "k") // the same key, held again: the end of the older one does not end this
+	again := w.c.Track(lettucecompat.Query{Key: "k", Field: "me"}, nil)
+	e.Close()
+	e.Close()
+	w.quiet(t, "given back")
+	w.raw.Del(ctx, "k")
+	w.told(t, "the newer one", "k", soon)
+	again.Close()
+}
+
+// TestTrack_T6_AReconnectAsksImmediately: what was removed while there was no connection is found when there is one.
+func TestTrack_T6_AReconnectAsksImmediately(t *testing.T) {
+	w := onReal(t, nil).follow(t, nil)
+	defer w.hold(t, "k").Close()
+	defer w.hold(t, "stays").Close()
+	w.net.Refuse()
+	w.do(t, "client", "kill", "type", "normal", "skipme", "yes")
+	w.do(t, "del", "k")
+	w.quiet(t, "without a connection")
+	w.net.Heal()
+	w.told(t, "removed during an outage", "k", soon)
+	w.do(t, "client", "kill", "type", "normal", "skipme", "yes")
+	w.do(t, "del", "stays")
+	w.told(t, "removed beside the end of a connection", "stays", soon)
+}
+
+// TestTrack_T6_ASilentConnectionIsFound: a half-open connection is found by a PING.
+func TestTrack_T6_ASilentConnectionIsFound(t *testing.T) {
+	w := onReal(t, nil).follow(t, nil)
+	defer w.hold(t, "k").Close()
+	w.net.HalfOpen(faultnet.All)
+	w.do(t, "del", "k")
+	w.told(t, "removed behind a half-open connection", "k", 2*soon)
+}
+
+// TestTrack_T6_AContradictionConnectsAnew: the connection is to a server that is no master any more. The question finds
+// what that misses, and the next connection is to the right one.
+func TestTrack_T6_AContradictionConnectsAnew(t *testing.T) {
+	b, wrong := onReal(t, nil), onReal(t, nil)
+	var mu sync.Mutex
+	dials := 0
+	rdb := redis.NewClient(options(b.real.Addr(), nil, func(o *redis.Options) {
+		o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if dials++; dials == 1 {
+				addr = wrong.real.Addr()
+			}
+			return b.net.Dial(ctx, network, addr)
+		}
+	}))
+	defer rdb.Close()
+	w := b.follow(t, rdb)
+	w.there = true
+	w.raw.HSet(ctx, "k", "me", "1")
+	e := w.c.Track(lettucecompat.Query{Key: "k", Field: "me"}, nil)
+	defer e.Close()
+	w.told(t, "the wrong server does not have it", "k", soon)
+	eventually(t, "connected anew", func() bool {
+		return b.raw.Info(ctx, "stats").Val() != "" && strings.Contains(b.raw.Info(ctx, "stats").Val(), "tracking_total_keys:1\r\n")
+	})
+	w.quiet(t, "the right one has it")
+	w.raw.Del(ctx, "k")
+	w.told(t, "DEL", "k", soon)
+}
+
+// TestTrack_T6_ACommandThatMeetsAReplica: READONLY makes the connection anew.
+func TestTrack_T6_ACommandThatMeetsAReplica(t *testing.T) {
+	w := onReal(t, nil).follow(t, nil)
+	defer w.hold(t, "k").Close()
+	dials := w.net.Dials()
+	w.do(t, "replicaof", "127.0.0.1", "1")
+	want(t, "ask", w.c.State(ctx, asks("free", 2)).Outcome, failed)
+	eventually(t, "connected anew", func() bool { return w.net.Dials() > dials+1 }) // the first is that of the ask
+}
+
+// TestTrack_T6_ASlotThatMoves: a key is read where it is.
+func TestTrack_T6_ASlotThatMoves(t *testing.T) {
+	cl := testredis.StartCluster(t, 2, 0)
+	rdb := cl.Client(t)
+	w := (&bed{}).follow(t, rdb)
+	const key = "k"
+	w.c.State(ctx, asks(key, 1)) // makes the layout known
+	rdb.HSet(ctx, key, "me", "1")
+	e := w.c.Track(lettucecompat.Query{Key: key, Field: "me"}, nil)
+	defer e.Close()
+	eventually(t, "read once", func() bool { return lettucecompat.TrackReads(w.c) > 0 })
+	w.mu.Lock()
+	w.there = true
+	w.mu.Unlock()
+	slot := cl.Slot(key)
+	to := cl.Masters()[0]
+	if to == cl.Master(slot) {
+		to = cl.Masters()[1]
+	}
+	cl.MoveSlot(slot, to)
+	want(t, "ask", w.c.State(ctx, asks(key, 2)).Outcome, lettucecompat.OutcomeOK) // hears of the move
+	there := to.Client(t)
+	eventually(t, "read there", func() bool { return strings.Contains(there.Info(ctx, "stats").Val(), "tracking_total_keys:1\r\n") })
+	for len(w.missing) > 0 {
+		<-w.missing
+	}
+	rdb.Del(ctx, key)
+	w.told(t, "DEL at the new master", key, soon)
+}
+
+// TestTrack_T6_AFailoverBySentinel: the next connection is to the new master.
+func TestTrack_T6_AFailoverBySentinel(t *testing.T) {
+	s := testredis.StartSentinel(t)
+	rdb, old := s.Client(t), s.Master()
+	w := (&bed{raw: old.Client(t)}).follow(t, rdb)
+	defer w.hold(t, "k").Close()
+	w.raw.Wait(ctx, 1, soon)
+	s.Failover()
+	now := s.AwaitMaster(old).Client(t)
+	for limit := time.Now().Add(time.Minute); !strings.Contains(now.Info(ctx, "stats").Val(), "tracking_total_keys:1\r\n"); time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(limit) { // the old one keeps its connections until Sentinel makes it a replica, ten seconds later
+			t.Fatal("the new master is not asked")
+		}
+	}
+	w.quiet(t, "it has the key")
+	now.Del(ctx, "k")
+	w.told(t, "DEL", "k", soon)
+}
+
+// TestTrack_T7_Refused: one warning, and everything else as before.
+func TestTrack_T7_Refused(t *testing.T) {
+	for name, rules := range map[string][]any{
+		"CLIENT TRACKING": {"~*", "&*", "+@all", "-client|tracking"},
+		"CLIENT":          {"~*", "&*", "+@all", "-client"},
+		"HEXISTS":         {"~*", "&*", "+@all", "-hexists"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := onReal(t, nil)
+			b.refused(t, b.follow(t, b.user(t, rules...)))
+		})
+	}
+	t.Run("RESP3", func(t *testing.T) { // else the server would agree, and never push
+		b := onReal(t, []string{"--rename-command", "HELLO", "hello2"})
+		b.refused(t, b.follow(t, nil))
+	})
+	t.Run("unknown command", func(t *testing.T) {
+		b := onMini(t)
+		b.refused(t, b.follow(t, nil))
+	})
+	t.Run("foreign client", func(t *testing.T) {
+		b := onReal(t, nil)
+		b.refused(t, b.follow(t, struct{ lettucecompat.Redis }{b.rdb}))
+	})
+}
+
+func (b *bed) refused(t *testing.T, w *watched) {
+	t.Helper()
+	b.raw.HSet(ctx, "k", "me", "1")
+	defer w.c.Track(lettucecompat.Query{Key: "k", Field: "me"}, nil).Close()
+	select {
+	case got := <-w.warnings:
+		want(t, "warning", got.Kind, lettucecompat.WarnTrackingRefused)
+		if got.Err == nil {
+			t.Error("nothing says why")
+		}
+		t.Log(got.Err)
+	case <-time.After(soon):
+		t.Fatal("no warning")
+	}
+	dials := b.net.Dials()
+	defer w.c.Track(lettucecompat.Query{Key: "k2", Field: "me"}, nil).Close()
+	w.quiet(t, "refused")
+	want(t, "further connections", b.net.Dials(), dials)
+	want(t, "further warnings", len(w.warnings), 0)
+	want(t, "ask", w.c.State(ctx, asks("lock", 1)).Outcome, lettucecompat.OutcomeOK)
+}
+
+// TestTrack_T10_ReadsAreBounded: others write the key all the time.
+func TestTrack_T10_ReadsAreBounded(t *testing.T) {
+	w := onReal(t, nil).follow(t, nil)
+	defer w.hold(t, "k").Close()
+	reads, began := lettucecompat.TrackReads(w.c), time.Now()
+	for i := 0; time.Since(began) < 2500*time.Millisecond; i++ {
+		w.raw.HSet(ctx, "k", "other", i)
+	}
+	if n := lettucecompat.TrackReads(w.c) - reads; n < 16 || n > 20 {
+		t.Errorf("%d reads in 2.5 s", n)
+	}
+	w.raw.Del(ctx, "k")
+	w.told(t, "DEL after that", "k", soon)
+}
+
+// TestTrack_CloseEndsIt: at whatever moment.
+func TestTrack_CloseEndsIt(t *testing.T) {
+	b := onReal(t, nil)
+	for i := range 20 {
+		w := b.follow(t, nil)
+		b.raw.HSet(ctx, "k", "me", "1")
+		w.c.Track(lettucecompat.Query{Key: "k", Field: "me"}, nil)
+		time.Sleep(time.Duration(i) * 200 * time.Microsecond)
+		if i%2 == 0 {
+			b.raw.Del(ctx, "k")
+		}
+		w.c.Close()
+		want(t, "trackers", lettucecompat.TrackersEnded(w.c), true)
+		late := w.c.Track(lettucecompat.Query{Key: "k", Field: "me"}, nil)
+		late.Close()
+	}
+}
+
+// TestTrack_Frames: what is no push goes on unchanged.
+func TestTrack_Frames(t *testing.T) {
+	for _, text := range []string{
+		"+OK\r\n", ":1\r\n", "$-1\r\n", "_\r\n", "$0\r\n\r\n", "$3\r\na\r\n\r\n", "-ERR no\r\n", "*0\r\n", "*2\r\n:1\r\n*1\r\n+x\r\n", "#t\r\n", ",1.5\r\n",
+		"%1\r\n+a\r\n%1\r\n+b\r\n:1\r\n", "~1\r\n$1\r\nx\r\n", "=5\r\ntxt:x\r\n", "!5\r\nERR x\r\n", "(12345678901234567890\r\n", "*-1\r\n",
+	} {
+		kind, raw, _, err := lettucecompat.ReadFrame(text + "rest")
+		if err != nil || raw != text || kind != text[0] {
+			t.Errorf("%q: %q, %q, %v", text, kind, raw, err)
+		}
+	}
+	for text, texts := range map[string]string{
+		">2\r\n$10\r\ninvalidate\r\n*2\r\n$1\r\na\r\n$2\r\nb\r\r\n": "[invalidate a b\r]",
+		">2\r\n$10\r\ninvalidate\r\n_\r\n":                          "[invalidate]",
+	} {
+		if _, _, got, err := lettucecompat.ReadFrame(text); err != nil || fmt.Sprint(got) != texts {
+			t.Errorf("%q: %v, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"", "\r\n", "$3\r\nab", "*2\r\n:1\r\n", "+no end"} {
+		if _, _, _, err := lettucecompat.ReadFrame(text); err == nil {
+			t.Errorf("%q is a frame", text)
+		}
+	}
+}

@@ -1,0 +1,263 @@
+package lettucecompat
+
+import (
+	"errors"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	// trackBatch bounds the reads of one round trip.
+	trackBatch = 256
+	// trackReads bounds the reads of a key that come immediately, in one trackWindow. Beyond it there is one in each
+	// trackWindow, until nothing changes for as long: others may write the key all the time, as that of an RWMutex, or
+	// Redis may lack the room to note who has read what, and push at random.
+	trackReads  = 16
+	trackWindow = time.Second
+	// trackSilence is after how long without an answer a connection is asked whether it is alive.
+	trackSilence = 5 * time.Second
+	// trackRefused is how long a server is left alone that refuses.
+	trackRefused = time.Minute
+	// trackPause is the first pause between connections that fail, and trackWindow the longest. There is none after one
+	// that has lasted for trackLasting, or, where it was to the wrong server, for trackWindow.
+	trackPause   = 20 * time.Millisecond
+	trackLasting = 100 * time.Millisecond
+)
+
+// errDoubted ends a connection that may not be to a master.
+var errDoubted = errors.New("the tracked keys may have another master")
+
+// tracker reads the tracked keys of one master, on a connection of its own. One goroutine connects and asks, another
+// one takes in what comes (trackConn).
+//
+// In words: wait until something is held; connect, and read all of it. Then read what a push has named, as soon as it
+// has; ask PING after a silence. When the connection has ended connect again, immediately if it had lasted for a while.
+type tracker struct {
+	*tracking
+	addr string
+	kick chan struct{} // cap 1: look at the queues
+
+	// Guarded by tracking.mu.
+	held    map[string]*Tracked // by key, of which a client has one hold at a time
+	up      bool                // the connection serves; else nothing is queued
+	now     []*Tracked          // to be read. Those whose Close was called are passed over
+	late    []*Tracked          // to be read when they are due, in the order of that
+	doubted bool
+
+	answered int // reads
+}
+
+// changedLocked queues a read of e, of which one is enough that begins after this.
+func (t *tracker) changedLocked(e *Tracked) {
+	if !t.up || e.queue != unqueued {
+		t.kickLocked()
+		return
+	}
+	at := time.Now()
+	switch age := at.Sub(e.window); {
+	case age < trackWindow:
+	case e.reads > trackReads && age < 2*trackWindow:
+		e.window = at
+	default:
+		e.window, e.reads = at, 0
+	}
+	if e.reads++; e.reads > trackReads {
+		t.lateLocked(e)
+		return
+	}
+	e.queue = queuedNow
+	t.now = append(t.now, e)
+	t.kickLocked()
+}
+
+// lateLocked queues a read of e for later.
+func (t *tracker) lateLocked(e *Tracked) {
+	e.queue, e.due = queuedLate, time.Now().Add(trackWindow)
+	t.late = append(t.late, e)
+	t.kickLocked()
+}
+
+func (t *tracker) kickLocked() {
+	select {
+	case t.kick <- struct{}{}:
+	default:
+	}
+}
+
+func (t *tracker) doubtLocked() {
+	if t.up {
+		t.doubted = true
+		t.kickLocked()
+	}
+}
+
+// pushed takes in a push of the connection. No key: any may have changed.
+func (t *tracker) pushed(keys [][]byte) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, key := range keys {
+		if e := t.held[string(key)]; e != nil {
+			t.changedLocked(e)
+		}
+	}
+	if len(keys) == 0 {
+		for _, e := range t.held {
+			t.changedLocked(e)
+		}
+	}
+}
+
+func (t *tracker) run() {
+	for pause := time.Duration(0); t.wait(); {
+		began := time.Now()
+		err := t.serve()
+		switch refused := (*trackRefusal)(nil); {
+		case errors.As(err, &refused):
+			t.warned.Do(func() { t.c.warn.raise(Warning{Kind: WarnTrackingRefused, Err: refused.err}) })
+			pause = trackRefused
+		case time.Since(began) > trackWindow, time.Since(began) > trackLasting && !errors.Is(err, errDoubted):
+			pause = 0
+		default:
+			pause = min(max(2*pause, trackPause), trackWindow)
+		}
+		t.sleep(pause)
+		t.move(t)
+	}
+}
+
+// wait waits until something is held. It returns false after close.
+func (t *tracker) wait() bool {
+	for {
+		t.mu.Lock()
+		n := len(t.held)
+		t.mu.Unlock()
+		if t.ctx.Err() != nil || n > 0 {
+			return t.ctx.Err() == nil
+		}
+		select {
+		case <-t.kick:
+		case <-t.ctx.Done():
+		}
+	}
+}
+
+func (t *tracker) sleep(d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-t.ctx.Done():
+	}
+}
+
+// serve makes a connection, and serves it until it ends. It returns why.
+func (t *tracker) serve() error {
+	conn, err := t.connect()
+	if err != nil {
+		return err
+	}
+	defer conn.close(t)
+	t.mu.Lock()
+	t.up, t.doubted, t.now, t.late = true, false, nil, nil
+	for _, e := range t.held {
+		e.queue, e.window = unqueued, time.Time{}
+		t.changedLocked(e)
+	}
+	t.mu.Unlock()
+	defer func() {
+		t.mu.Lock()
+		t.up, t.now, t.late = false, nil, nil
+		t.mu.Unlock()
+	}()
+	for answered := time.Now(); ; {
+		some, due, err := t.next()
+		if err == nil && len(some) > 0 {
+			err = t.read(conn, some)
+			answered = time.Now()
+		} else if silent := time.Since(answered); err == nil && silent >= trackSilence {
+			err = conn.ping(t)
+			answered = time.Now()
+		}
+		if err != nil {
+			return err
+		}
+		if len(some) == trackBatch {
+			continue
+		}
+		select {
+		case <-t.kick:
+		case <-time.After(min(due, trackSilence)):
+		case <-conn.ended:
+			return errTrackEnded
+		case <-t.ctx.Done():
+			return t.ctx.Err()
+		}
+	}
+}
+
+// next takes what is to be read now, and says in how long there will be more. A change from here on queues it again.
+func (t *tracker) next() (some []*Tracked, due time.Duration, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.doubted {
+		return nil, 0, errDoubted
+	}
+	at := time.Now()
+	for len(t.late) > 0 && !t.late[0].due.After(at) {
+		t.late[0].queue = queuedNow
+		t.now = append(t.now, t.late[0])
+		t.late = t.late[1:]
+	}
+	for len(t.now) > 0 && len(some) < trackBatch {
+		e := t.now[0]
+		t.now = t.now[1:]
+		e.queue = unqueued
+		if e.t == t && e.heldLocked() {
+			some = append(some, e)
+		}
+	}
+	due = trackSilence
+	if len(t.late) > 0 {
+		due = t.late[0].due.Sub(at)
+	}
+	return some, due, nil
+}
+
+// read asks about some fields, and has it asked again of a master what may be missing.
+func (t *tracker) read(conn *trackConn, some []*Tracked) error {
+	cmds, err := conn.exist(t, some)
+	var missing []*Tracked
+	t.mu.Lock()
+	for i, cmd := range cmds {
+		e := some[i]
+		answer, answered := errors.AsType[redis.Error](cmd.Err())
+		switch {
+		case cmd.Err() != nil && !answered:
+			err = cmd.Err()
+			continue
+		case redis.IsPermissionError(answer):
+			err = &trackRefusal{answer}
+		case !cmd.Val() && e.t == t && e.heldLocked(): // also where it is no hash, or elsewhere
+			missing = append(missing, e)
+		}
+		t.answered++
+	}
+	for _, e := range missing { // until an answer ends the hold
+		if e.queue == unqueued {
+			t.lateLocked(e)
+		}
+	}
+	t.mu.Unlock()
+	if len(missing) > 0 {
+		t.wg.Go(func() { t.ask(missing) })
+	}
+	return err
+}
+
+// ask puts the question that counts. Where it finds what this connection misses, that is to no master.
+func (t *tracker) ask(missing []*Tracked) {
+	if t.c.opt.OnMissing(t.ctx, missing) {
+		t.mu.Lock()
+		t.doubtLocked()
+		t.mu.Unlock()
+	}
+}

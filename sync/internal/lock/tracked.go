@@ -1,0 +1,134 @@
+package lock
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+	"github.com/anteroom/anteroom/renewal"
+)
+
+// This file has Redis say when a grant vanishes: docs/internals/protocol.md §12.
+
+const (
+	// trackAfter is how old a grant is before Redis is asked to watch it: short turns cost nothing.
+	trackAfter = 20 * time.Millisecond
+
+	byTracking = "by what Redis said of the key"
+)
+
+// trackable is a *Held or a *SharedHeld.
+type trackable interface {
+	AnyHeld
+	tracked() *atomic.Pointer[lettucecompat.Tracked] // of its key
+}
+
+func (g *Held) tracked() *atomic.Pointer[lettucecompat.Tracked]       { return &g.k.tracked }
+func (g *SharedHeld) tracked() *atomic.Pointer[lettucecompat.Tracked] { return &g.k.tracked }
+
+// youngLocked: g has come.
+func (l *Locks) youngLocked(g trackable) {
+	l.young = append(l.young, g)
+	if !l.growing {
+		l.growing = true
+		time.AfterFunc(trackAfter, l.grow)
+	}
+}
+
+// grow has the grants tracked that are old enough and have not ended, one after the other.
+func (l *Locks) grow() {
+	var old []trackable
+	l.mu.Lock()
+	n, now := 0, l.now()
+	for ; n < len(l.young) && now-l.young[n].Since() >= trackAfter; n++ {
+		if g := l.young[n]; l.heldLocked(g) {
+			old = append(old, g)
+		}
+	}
+	l.young = slices.Delete(l.young, 0, n)
+	l.mu.Unlock()
+	for _, g := range old {
+		l.track(g)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.growing = len(l.young) > 0; l.growing {
+		time.AfterFunc(trackAfter-(l.now()-l.young[0].Since()), l.grow)
+	}
+}
+
+// heldLocked reports whether g is registered, and not as lost.
+func (l *Locks) heldLocked(g trackable) bool {
+	switch g := g.(type) {
+	case *Held:
+		return l.grants[g.n] == g
+	case *SharedHeld:
+		return l.units[g.Number()] == registrable(g)
+	}
+	return false
+}
+
+func (l *Locks) track(g trackable) {
+	at := l.wire.Track(lettucecompat.Query{Key: g.Name(), Field: g.Field()}, g)
+	if before := g.tracked().Swap(at); before != nil {
+		before.Close()
+	}
+	l.mu.Lock()
+	held := l.heldLocked(g)
+	l.mu.Unlock()
+	if !held { // it has ended meanwhile, and its untrack may have come too early
+		untrack(g)
+	}
+}
+
+// untrack is called before what gives g back is sent, so that no change of its own is asked about, and again when g is not
+// registered any more.
+func untrack(g trackable) {
+	if at := g.tracked().Load(); at != nil && at.Owner == any(g) && g.tracked().CompareAndSwap(at, nil) {
+		at.Close()
+	}
+}
+
+// Missing asks Redis about grants that a connection of the wire has not found, and reports whether one is there all the
+// same. One that is not is lost.
+func (l *Locks) Missing(ctx context.Context, some []*lettucecompat.Tracked) (there bool) {
+	var found atomic.Bool
+	var all sync.WaitGroup
+	shards := map[string][]*Held{}
+	for _, t := range some {
+		switch g := t.Owner.(type) {
+		case *Held:
+			shard := l.wire.Shard(t.Key)
+			shards[shard] = append(shards[shard], g)
+		case *SharedHeld: // only a statement shows whether the units are still those of g, and it takes what is missing for lost
+			all.Go(func() {
+				ctx, cancel := context.WithTimeout(ctx, g.k.set.Timeout)
+				defer cancel()
+				if g.Renew(ctx, byTracking).Renewed {
+					found.Store(true)
+				}
+			})
+		}
+	}
+	for _, grants := range shards {
+		all.Go(func() {
+			batch := make([]lettucecompat.Query, len(grants))
+			for i, g := range grants {
+				batch[i] = lettucecompat.Query{Key: g.Name(), Field: g.Field()}
+			}
+			for i, r := range l.wire.Status(ctx, batch, 0) {
+				switch r.Outcome {
+				case lettucecompat.OutcomeOK:
+					found.Store(true)
+				case lettucecompat.OutcomeGone:
+					grants[i].lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonGone, By: byTracking, Err: r.Err})
+				}
+			}
+		})
+	}
+	all.Wait()
+	return found.Load()
+}
