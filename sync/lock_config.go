@@ -99,6 +99,16 @@ type LockConfig struct {
 	// Semaphore to 1 ms.
 	MaxHandoffTime time.Duration
 
+	// Linger lets the process keep a lock that was unlocked while nobody waited, owned by
+	// nobody, for up to this long and up to half of what is left of its lease. Its next Lock
+	// in this process is a hand-off, without a command. The lock is given back immediately
+	// if another process waits for it, and is not renewed meanwhile: a process that dies
+	// delays others by what is left of the lease. A client that does not wait in line, such
+	// as Redisson, has to wait for the end of Linger. A TryLock elsewhere
+	// waits for it only if that client has set Linger as well, and is refused otherwise. It
+	// has no effect where MaxHandoffs is -1, with MinHold, or on a fixed lease. From 1 ms to 24 hours; 0: not at all. Defaults to 0.
+	Linger time.Duration
+
 	// MinHold keeps the key taken for at least this long after it was granted,
 	// also if it is released earlier: a cron job on many machines runs once even
 	// if their clocks differ by this much. It is not kept for a release that does not

@@ -29,6 +29,8 @@ type Key struct {
 	deleted   atomic.Uint64          // the newest unit that a message says was deleted; its grant may be still to come
 	asked     atomic.Int64           // the Moment of the last answer that would have said so
 	others    atomic.Int64           // the Moment at which a foreign holder was last seen; 0: never
+	idleUntil atomic.Int64           // the Moment until which the lock lingers, or last did
+	timed     atomic.Int64           // the Moment at which the first timer of lingered fires; 0: none is set
 	failed    atomic.Pointer[string] // the server from which the last statement had no usable answer; nil: it had one
 
 	mu       sync.Mutex
@@ -41,6 +43,7 @@ type Key struct {
 	busy     bool          // counted in Locks.unsettled, with a reference
 	retryAt  Moment        // after a lease that could not be secured nothing is pending until then
 	retries  int           // so many in a row could not
+	patience Moment        // until then a try waits, in case the lock lingers elsewhere
 	takes    *Taking       // who has ordered the last statement that takes the lock, talk.took
 	silenced bool          // the client is closed: nothing is stated at a time, only for somebody
 }
@@ -112,7 +115,7 @@ func (k *Key) demandLocked(now Moment) Demand {
 			return Quiet
 		}
 		return Pending
-	case queue.Granted, queue.Owned, queue.Releasing:
+	case queue.Granted, queue.Owned, queue.Idle, queue.Releasing:
 		return Owned
 	}
 	return Quiet
@@ -158,8 +161,10 @@ func (k *Key) nextLocked() *Statement {
 		}
 	}
 	if s == nil {
-		if now < pause {
-			until = min(until, pause)
+		for _, at := range []Moment{pause, k.patience} {
+			if now < at {
+				until = min(until, at)
+			}
 		}
 		k.wakeLocked(until, now)
 	}
@@ -175,6 +180,7 @@ func (k *Key) checkTryLocked(now, pause Moment) {
 	switch {
 	case k.talk.Have() == Unit && !k.talk.entered:
 		k.q.Refuse(errLate)
+	case k.talk.Have() == Place && now < k.patience:
 	case k.talk.Have() == Place, now < k.talk.not, now < pause:
 		k.q.Refuse(ErrRefused)
 	case !k.talk.open:
@@ -246,6 +252,9 @@ func (k *Key) take(h News, s *Statement, a *lettucecompat.Answer) Event {
 	if s != nil {
 		k.flying--
 		k.answeredLocked(s, a)
+		if h.Word == Waits {
+			k.patientLocked(s)
+		}
 	}
 	gone, givenUp := false, false
 	if g != nil && g.concludeLocked(s, h, e) {
@@ -304,7 +313,7 @@ func (k *Key) enterLocked() bool {
 func (k *Key) carryOut(o queue.Order) {
 	switch o {
 	case queue.Nothing:
-	case queue.SendRelease: // the waiter for whom the grant came has given up
+	case queue.SendRelease: // the waiter for whom the grant came has given up, or it has lingered
 		if g := k.cur.Load(); g != nil {
 			g.giveBack()
 		}

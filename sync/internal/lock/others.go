@@ -9,7 +9,7 @@ import (
 
 const (
 	othersTime    = 10 * time.Second // a foreign holder is believed to come again for so long
-	contendedTime = time.Second      // a turn that has not asked for longer asks at its end
+	contendedTime = time.Second      // a turn that has not asked for longer, or for Linger, asks at its end
 )
 
 // watchLocked listens for the release of a foreign holder, which calls nobody.
@@ -61,5 +61,8 @@ func (l *Locks) newest(known *atomic.Uint64, unit uint64) {
 
 // somebody reports whether another client may wait for the unit, which this client has.
 func (k *Key) somebody(unit uint64, now Moment) bool {
-	return k.contended.Load() == unit || now-Moment(k.asked.Load()) > contendedTime
+	return k.contended.Load() == unit || now-Moment(k.asked.Load()) > k.set.askAfter()
 }
+
+// askAfter is how long after an answer a turn asks at its end.
+func (s *Settings) askAfter() time.Duration { return max(contendedTime, s.Linger) }

@@ -58,7 +58,7 @@ func (k *Key) send(s *Statement, mayBeHeld bool) (lettucecompat.Answer, Event) {
 		k.mu.Unlock()
 	}
 	if s.Keep == 0 && s.Want == 1 {
-		wire.Try, wire.First = k.tries(), k.seizes()
+		wire.Try, wire.First = k.tries() && k.set.Linger == 0, k.seizes()
 	}
 	a := k.l.wire.State(context.Background(), wire)
 	h := k.news(s, &a)
@@ -162,10 +162,11 @@ func (l *Locks) rhythm(life time.Duration, ahead int, next time.Duration) time.D
 // change something, all that can be notified.
 func (k *Key) refuse(s *Statement, a *lettucecompat.Answer) {
 	k.mu.Lock()
-	last := k.talk.last == s.N
+	last, patient := k.talk.last == s.N, k.l.now() < k.patience
 	k.mu.Unlock()
 	switch {
 	case !last:
+	case a.Outcome == lettucecompat.OutcomeOK && a.Word == lettucecompat.WordWaits && patient:
 	case a.Outcome == lettucecompat.OutcomeOK && (a.Word == lettucecompat.WordRefused || a.Word == lettucecompat.WordWaits):
 		k.q.Refuse(ErrRefused)
 	case a.Outcome == lettucecompat.OutcomeOK && a.Word != lettucecompat.WordVoid:

@@ -1,0 +1,54 @@
+package anteroom
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// The machine is suspended while a lock lingers, and nobody has noticed when the next one locks it: that one has a new grant.
+func TestLinger_ASuspension(t *testing.T) {
+	for name, lock := range map[string]func(mu *Mutex) (*Hold, error){
+		"Acquire":    func(mu *Mutex) (*Hold, error) { return mu.Acquire(context.Background()) },
+		"TryAcquire": func(mu *Mutex) (*Hold, error) { return mu.TryAcquire(context.Background()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m, s := insideServer(t, Config{})
+				defer func() { _ = m.Close(context.Background()) }()
+				var asleep atomic.Int64
+				m.leases.Stop()
+				suspendable(m, &asleep)
+				m.leases.Start()
+				mu, err := m.NewMutex(LockConfig{Key: "k", Linger: time.Minute})
+				if err != nil {
+					t.Fatal(err)
+				}
+				mu.Lock() // the subscription begins
+				mu.Unlock()
+				synctest.Wait()
+				first, err := mu.Acquire(context.Background())
+				if err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Second) // it has its whole lease
+				if err := first.Release(context.Background()); err != nil {
+					t.Error(err)
+				}
+				asleep.Store(int64(31 * time.Second))
+				s.FastForward(31 * time.Second)
+				next, err := lock(mu)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := next.Err(); errors.Is(err, ErrLost) || !s.Exists("k") {
+					t.Errorf("it has a lock that is lost: %v", err)
+				}
+				_ = next.Release(context.Background())
+			})
+		})
+	}
+}

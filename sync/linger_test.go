@@ -1,0 +1,177 @@
+package anteroom_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
+)
+
+// A lock that lingers is the next owner's of its process without a command, and is nobody's for the watchdog, which
+// does not accuse it of being renewed late. It is given back at the end of Linger, and by Close.
+func TestLinger(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, rec := manager(t, s.client(), anteroom.Config{})
+		mu := mutex(t, m, anteroom.LockConfig{Key: "k", Linger: 9 * time.Second, LeaseTime: time.Minute, WatchdogPeriod: 100 * time.Millisecond, Fencing: true})
+		mu.Lock() // the subscription begins
+		mu.Unlock()
+		synctest.Wait()
+		h := acquire(t, mu)
+		token := tokenOf(h)
+		time.Sleep(time.Second) // it has its whole lease
+		ok(t, h.Release(bg))
+		if st := stateOfK(m); st.Status != "idle" || st.Goroutine != 0 || st.Kind != "" {
+			t.Errorf("%+v", st)
+		}
+		for range 3 {
+			time.Sleep(2 * time.Second)
+			h = acquire(t, mu)
+			if token++; tokenOf(h) != token {
+				t.Errorf("token %d, want %d", tokenOf(h), token)
+			}
+			ok(t, h.Release(bg))
+		}
+		time.Sleep(8 * time.Second)
+		if !s.Exists("k") {
+			t.Error("it does not linger")
+		}
+		time.Sleep(2 * time.Second)
+		if s.Exists("k") {
+			t.Error("it lingers on")
+		}
+		for _, kind := range []observe.EventKind{observe.EventAlert, observe.EventLost, observe.EventRecovery} {
+			if list := rec.of(kind); len(list) > 0 {
+				t.Errorf("%v", list)
+			}
+		}
+		mu.Lock()
+		mu.Unlock()
+		ok(t, m.Close(bg))
+		if s.Exists("k") {
+			t.Error("Close has left it")
+		}
+	})
+}
+
+func stateOfK(m *anteroom.Manager) observe.State {
+	for _, st := range m.Snapshot() {
+		if st.Key == "k" {
+			return st
+		}
+	}
+	return observe.State{}
+}
+
+// A key that was removed while it lingered is found so by the watchdog, and the next owner gets a new grant.
+func TestLinger_ARemovalIsNoticed(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.client(), anteroom.Config{})
+		mu := mutex(t, m, anteroom.LockConfig{Key: "k", Linger: time.Minute, LeaseTime: 5 * time.Minute, WatchdogPeriod: time.Second})
+		mu.Lock()
+		mu.Unlock()
+		synctest.Wait()
+		h := acquire(t, mu)
+		time.Sleep(20 * time.Second) // it has its whole lease
+		ok(t, h.Release(bg))
+		s.Del("k")
+		time.Sleep(6500 * time.Millisecond)
+		if st := stateOfK(m); st.Status == "idle" {
+			t.Errorf("%+v", st)
+		}
+		h = acquire(t, mu)
+		if !s.Exists("k") {
+			t.Error("the next owner has no lock")
+		}
+		ok(t, h.Release(bg))
+	})
+}
+
+func TestLinger_Config(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.client(), anteroom.Config{})
+		for _, d := range []time.Duration{-1, time.Microsecond, 25 * time.Hour} {
+			if _, err := m.NewMutex(anteroom.LockConfig{Key: "k", Linger: d}); !errors.Is(err, anteroom.ErrConfig) {
+				t.Errorf("Linger %v: %v", d, err)
+			}
+		}
+	})
+}
+
+// An owner that comes in late in a lease that was not renewed is renewed immediately, and the watchdog accuses nobody.
+func TestLinger_LateInTheLease(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, rec := manager(t, s.client(), anteroom.Config{})
+		mu := mutex(t, m, anteroom.LockConfig{Key: "k", Linger: time.Hour, LeaseTime: time.Minute, RenewalTime: 3 * time.Second, WatchdogPeriod: 50 * time.Millisecond})
+		mu.Lock() // the subscription begins
+		mu.Unlock()
+		synctest.Wait()
+		for _, idle := range []time.Duration{15 * time.Second, 26900 * time.Millisecond} {
+			h := acquire(t, mu)
+			time.Sleep(time.Second) // it has its whole lease
+			ok(t, h.Release(bg))
+			time.Sleep(idle)
+			h = acquire(t, mu)
+			if idle > 20*time.Second {
+				time.Sleep(20 * time.Millisecond)
+				if ttl := s.TTL("k"); ttl < 59*time.Second {
+					t.Errorf("after %v it has %v left", idle, ttl)
+				}
+			}
+			time.Sleep(5 * time.Second)
+			ok(t, h.Release(bg))
+		}
+		for _, kind := range []observe.EventKind{observe.EventAlert, observe.EventLost, observe.EventRecovery} {
+			if list := rec.of(kind); len(list) > 0 {
+				t.Errorf("%v: %v", kind, list)
+			}
+		}
+	})
+}
+
+// MinHold is kept by each owner.
+func TestLinger_MinHold(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		a, _ := manager(t, s.client(), anteroom.Config{})
+		b, _ := manager(t, s.client(), anteroom.Config{})
+		cfg := anteroom.LockConfig{Key: "k", Linger: time.Minute, MinHold: 5 * time.Second, LeaseTime: 5 * time.Minute}
+		mine, other := mutex(t, a, cfg), mutex(t, b, cfg)
+		h := acquire(t, mine)
+		time.Sleep(10 * time.Second)
+		ok(t, h.Release(bg))
+		time.Sleep(time.Second)
+		ok(t, acquire(t, mine).Release(bg)) // a short job
+		time.Sleep(time.Second)
+		if other.TryLock() {
+			t.Error("the job runs again")
+			other.Unlock()
+		}
+	})
+}
+
+// A lock that is removed, or deleted by force, while it lingers is no owner's loss, and the next one has a new grant.
+func TestLinger_NobodyHasLostIt(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		a, rec := manager(t, s.client(), anteroom.Config{})
+		b, _ := manager(t, s.client(), anteroom.Config{})
+		mu := mutex(t, a, anteroom.LockConfig{Key: "k", Linger: time.Second, LeaseTime: 5 * time.Minute})
+		mu.Lock() // the subscription begins
+		mu.Unlock()
+		synctest.Wait()
+		for _, remove := range []func(){
+			func() { s.Del("k") },
+			func() { must[[]string](t)(b.ForceRelease(bg, "k")) },
+		} {
+			h := acquire(t, mu)
+			time.Sleep(time.Second)
+			ok(t, h.Release(bg))
+			remove()
+			time.Sleep(3 * time.Second)
+		}
+		if list := rec.of(observe.EventLost); len(list) > 0 {
+			t.Errorf("%v", list)
+		}
+	})
+}
