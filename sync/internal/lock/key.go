@@ -31,6 +31,7 @@ type Key struct {
 	others    atomic.Int64           // the Moment at which a foreign holder was last seen; 0: never
 	idleUntil atomic.Int64           // the Moment until which the lock lingers, or last did
 	timed     atomic.Int64           // the Moment at which the first timer of lingered fires; 0: none is set
+	paused    atomic.Bool            // the lock does not linger for now: see pauseLinger
 	failed    atomic.Pointer[string] // the server from which the last statement had no usable answer; nil: it had one
 
 	mu       sync.Mutex

@@ -11,6 +11,11 @@ import (
 // what is left of the lease. It ends when a message says that another client waits, at a close, or after a time that leaves
 // half of the lease. A try waits in line for a moment, so that there is such a message.
 
+// lingerPause is for how long the lock does not linger after another client was seen that had it or waited for it. Processes
+// that take turns would recall it from each other each time, for 1.5 round trips; now they do so once a second at most. A longer
+// pause saves little more, and costs a process that has the lock to itself again two round trips for each owner.
+const lingerPause = time.Second
+
 // Idle reports whether nobody of this process has g or waits for it, which it keeps.
 func (g *Held) Idle() bool { return g.k.q.Word().State() == queue.Idle && g.k.cur.Load() == g }
 
@@ -18,7 +23,7 @@ func (g *Held) Idle() bool { return g.k.q.Word().State() == queue.Idle && g.k.cu
 // another unit, or somebody waits here, or may wait elsewhere: the message may be lost, so each Linger Redis is asked.
 func (o *Owner) keep(now time.Duration) bool {
 	g, k := o.g, o.g.k
-	if k.set.MinHold > 0 || !g.mayPass(o, now) || g.mustReturn(now) || !k.l.wire.Listening() {
+	if k.set.MinHold > 0 || k.paused.Load() || !g.mayPass(o, now) || g.mustReturn(now) || !k.l.wire.Listening() {
 		return false // MinHold is for each owner that nobody waits behind, and counts from its grant
 	}
 	until := now + min(k.set.Linger, g.lease.Load().Remaining(now)/2)
@@ -52,6 +57,17 @@ func (k *Key) lingered() {
 		return
 	}
 	k.recall()
+}
+
+// pauseLinger: another client was seen. The key stays in use until the pause is over, so as to remember it.
+func (k *Key) pauseLinger() {
+	if k.set.Linger > 0 && k.paused.CompareAndSwap(false, true) {
+		k.refs.Add(1)
+		time.AfterFunc(lingerPause, func() {
+			k.paused.Store(false)
+			k.Done()
+		})
+	}
 }
 
 // recall gives g back if nobody wants it here and it must not linger.

@@ -2,6 +2,7 @@ package lock
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -94,10 +95,11 @@ func TestLinger_P13_TheFirstTry(t *testing.T) {
 	_, client := fresh(t)
 	a := lingers(t, client(), time.Hour)
 	got := 0
-	for range 10 {
-		mustRelease(t, a.mustAcquire(t, "k"))
+	for i := range 10 {
+		key := fmt.Sprint("k", i)
+		mustRelease(t, a.mustAcquire(t, key))
 		b := newParty(t, client(), func(s *Settings) { s.Linger = time.Hour })
-		if o, err := b.acquire(t.Context(), "k", queue.Try); err == nil {
+		if o, err := b.acquire(t.Context(), key, queue.Try); err == nil {
 			mustRelease(t, o)
 			got++
 		} else if !errors.Is(err, ErrRefused) {

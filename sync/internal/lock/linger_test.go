@@ -3,6 +3,7 @@ package lock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -89,18 +90,53 @@ func TestLinger_IsNotRenewed(t *testing.T) {
 	mustRelease(t, o)
 }
 
-// Who waits elsewhere has the lock after three messages, and what was asked for there does not linger.
+// Who waits elsewhere has the lock after three messages.
 func TestLinger_IsRecalled(t *testing.T) {
 	_, client := fresh(t)
 	a, b := lingers(t, client(), time.Hour), lingers(t, client(), time.Hour)
-	for range 20 {
-		mustRelease(t, a.mustAcquire(t, "k"))
+	for i := range 20 {
+		key := fmt.Sprint("k", i)
+		mustRelease(t, a.mustAcquire(t, key))
 		begin := time.Now()
-		o := b.mustAcquire(t, "k")
+		o := b.mustAcquire(t, key)
 		if d := time.Since(begin); d > 300*time.Millisecond {
 			t.Errorf("the next came in after %v", d)
 		}
 		mustRelease(t, o)
+	}
+}
+
+// Processes that take turns recall the lock once. Then each finds it free, as without Linger: two statements for each owner, and
+// the other process has no part in that. After a pause it lingers again.
+func TestLinger_InTurn(t *testing.T) {
+	_, client := fresh(t)
+	rdb := client()
+	a, b := lingers(t, client(), time.Hour), lingers(t, client(), time.Hour)
+	pass := func(p *party) { mustRelease(t, p.mustAcquire(t, "k")) }
+	pass(a)
+	begin := time.Now()
+	pass(b) // recalls it
+	for range 10 {
+		a, b = b, a
+		others := statements(t, a, func() {
+			if n := statements(t, b, func() { pass(b) }); n != 2 {
+				t.Errorf("%d statements", n)
+			}
+		})
+		if others > 0 {
+			t.Errorf("%d statements of the other process", others)
+		}
+		if time.Since(begin) > lingerPause/2 { // a slow machine
+			break
+		}
+	}
+	time.Sleep(lingerPause + 100*time.Millisecond)
+	if len(a.All()) > 0 {
+		t.Error("a key that nobody uses is kept")
+	}
+	pass(a)
+	if rdb.Exists(t.Context(), "k").Val() == 0 {
+		t.Error("it never lingers again")
 	}
 }
 
@@ -129,9 +165,10 @@ func TestLinger_P13_ATryElsewhere(t *testing.T) {
 	_, client := fresh(t)
 	a, b := lingers(t, client(), time.Hour), lingers(t, client(), time.Hour)
 	got := 0
-	for range 20 {
-		mustRelease(t, a.mustAcquire(t, "k"))
-		if o, err := b.acquire(t.Context(), "k", queue.Try); err == nil {
+	for i := range 20 {
+		key := fmt.Sprint("k", i)
+		mustRelease(t, a.mustAcquire(t, key))
+		if o, err := b.acquire(t.Context(), key, queue.Try); err == nil {
 			mustRelease(t, o)
 			got++
 		} else if !errors.Is(err, ErrRefused) {

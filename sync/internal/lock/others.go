@@ -47,7 +47,10 @@ func (k *Key) foreign(now Moment) bool {
 }
 
 // noteContended notes that another client waits for a unit.
-func (k *Key) noteContended(unit uint64) { k.l.newest(&k.contended, unit) }
+func (k *Key) noteContended(unit uint64) {
+	k.pauseLinger()
+	k.l.newest(&k.contended, unit)
+}
 
 // newest keeps the unit that a message is about, if it is the newest such. The message may come before the answer that gives the
 // unit, and one about an earlier unit after it. Anybody can send one, so it must not be about a later one than there is.

@@ -126,6 +126,7 @@ func (k *Key) news(s *Statement, a *lettucecompat.Answer) News {
 		h.Word = HasNot
 	case lettucecompat.WordWaits:
 		h.Word, h.Lease = Waits, k.rhythm(a)
+		k.pauseLinger()
 	case lettucecompat.WordLost:
 		h.Word = Lost
 	}
