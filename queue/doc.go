@@ -55,12 +55,12 @@
 //	Refuse                    Acquiring                                                      no order
 //	the last waiter leaves    Granted                     to Releasing: SendRelease
 //
-// Keep leads from Owned to Idle: nobody waits, and the process keeps the grant. Enter then leads to Owned, Recall to
-// Releasing, and Lose to Free.
+// Keep leads from Owned to Lingers: nobody waits, and the process keeps the grant. From there Enter leads to Owned, Recall
+// to Releasing, and Lose to Free.
 //
 // # The loop in words
 //
-// Enter: if this is a Try kind, refuse it unless the key is Free or Idle. Else, if a grant has no owner, take it. Otherwise
+// Enter: if this is a Try kind, refuse it unless the key is Free or Lingers. Else, if a grant has no owner, take it. Otherwise
 // queue it, at the end unless it is First; if the key was Free, an attempt begins.
 //
 // Wait, repeatedly: park until woken or the context ends. If the waiter was admitted and its context has not ended,
@@ -94,7 +94,7 @@
 //
 //	I1  Free: the queue is empty, and there is no grant and no tenure. At most one tenure is current at any time.
 //	I2  One order per need. Every transition into Acquiring gives one StartAttempt, every one into Releasing one
-//	    SendRelease, and only Released leads out of Releasing. While Acquiring somebody waits; while Idle nobody does.
+//	    SendRelease, and only Released leads out of Releasing. While Acquiring somebody waits; while Lingers nobody does.
 //	I3  A waiter leaves the queue exactly once for each time that it joined: admitted, cancelled or failed.
 //	I4  No wake-up is lost. Granted: somebody waits, and the head has been woken, has not run yet, and is not owed. So
 //	    a grant that nobody owns is always somebody's to take.

@@ -222,7 +222,7 @@ func (x *fixture) drain() {
 			x.s.Exit(current.Number, true)
 		case queue.Acquiring:
 			x.s.Granted(i)
-		case queue.Idle:
+		case queue.Lingers:
 			x.s.Recall()
 		case queue.Releasing:
 			x.s.Released()

@@ -164,9 +164,9 @@ func (m *model) look() bool {
 
 func (m *model) enter(g *guest, first bool) (string, queue.Order) {
 	switch {
-	case g.try() && m.state != queue.Free && m.state != queue.Idle:
+	case g.try() && m.state != queue.Free && m.state != queue.Lingers:
 		return "refused", queue.Nothing
-	case m.state == queue.Granted, m.state == queue.Idle:
+	case m.state == queue.Granted, m.state == queue.Lingers:
 		m.admit(g, m.handOffs)
 		return "in", queue.Nothing
 	}
@@ -210,12 +210,12 @@ func (m *model) keep(number uint64) bool {
 		return false
 	}
 	m.number, m.owner = 0, nil
-	m.set(queue.Idle, 0, m.handOffs+1)
+	m.set(queue.Lingers, 0, m.handOffs+1)
 	return true
 }
 
 func (m *model) recall() queue.Order {
-	if m.state != queue.Idle {
+	if m.state != queue.Lingers {
 		return queue.Nothing
 	}
 	m.set(queue.Releasing, 0, m.handOffs)
@@ -226,7 +226,7 @@ func (m *model) lose(grant uint64) (queue.State, queue.Order) {
 	switch {
 	case grant != m.grant:
 		return queue.Free, queue.Nothing
-	case m.state == queue.Granted, m.state == queue.Idle:
+	case m.state == queue.Granted, m.state == queue.Lingers:
 		was := m.state
 		return was, m.restart()
 	case m.state == queue.Owned && m.owner.lock():

@@ -323,7 +323,7 @@ func TestQueue_I2_Keep(t *testing.T) {
 		a := x.own(0, 1, 1)
 		must(x, "Keep by another tenure", x.s.Keep(a.w.Number+1), false)
 		must(x, "Keep", x.s.Keep(a.w.Number), true)
-		x.mustBe(queue.Idle, 0, 1, 0)
+		x.mustBe(queue.Lingers, 0, 1, 0)
 		must(x, "Keep again", x.s.Keep(a.w.Number), false)
 		x.mustExit(a.w.Number, true, queue.Stale, queue.Nothing)
 		b := x.enter(queue.Try, 2)
@@ -342,7 +342,7 @@ func TestQueue_I2_Keep(t *testing.T) {
 
 		d := x.own(0, 4, 2)
 		must(x, "Keep", x.s.Keep(d.w.Number), true)
-		x.mustLose(2, queue.Idle, queue.Nothing)
+		x.mustLose(2, queue.Lingers, queue.Nothing)
 		must(x, "Recall of what is lost", x.s.Recall(), queue.Nothing)
 		x.mustBe(queue.Free, 0, 0, 0)
 

@@ -23,7 +23,7 @@ func TestLinger(t *testing.T) {
 		token := tokenOf(h)
 		time.Sleep(time.Second) // it has its whole lease
 		ok(t, h.Release(bg))
-		if st := stateOfK(m); st.Status != "idle" || st.Goroutine != 0 || st.Kind != "" {
+		if st := stateOfK(m); st.Status != "lingers" || st.Goroutine != 0 || st.Kind != "" {
 			t.Errorf("%+v", st)
 		}
 		for range 3 {
@@ -78,7 +78,7 @@ func TestLinger_ARemovalIsNoticed(t *testing.T) {
 		ok(t, h.Release(bg))
 		s.Del("k")
 		time.Sleep(6500 * time.Millisecond)
-		if st := stateOfK(m); st.Status == "idle" {
+		if st := stateOfK(m); st.Status == "lingers" {
 			t.Errorf("%+v", st)
 		}
 		h = acquire(t, mu)

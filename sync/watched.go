@@ -196,7 +196,7 @@ func facts(g lock.AnyHeld, o *lock.Owner, now time.Duration) (watchdog.Facts, bo
 		f.LastConfirmed = granted // of a call: the lease counts from a statement of long before it
 	}
 	f.Fixed, f.RenewalFailures, f.Stretched = terms.Fixed() || g.Unrenewed(), lease.Failures(), g.Stretched()
-	if held, is := g.(*lock.Held); is && held.Idle() {
+	if held, is := g.(*lock.Held); is && held.Lingers() {
 		f.Fixed = true // it is not renewed now
 	}
 	if o != nil && cfg.Linger > 0 && f.LastConfirmed.Before(f.Since) && now-o.Since() < terms.Period {

@@ -74,7 +74,7 @@ func (k *Key) newGrantLocked() *Held {
 
 // Names returns the key and the field, for renewals; nothing while the lock lingers, which is not renewed.
 func (g *Held) Names() (key, field string) {
-	if g.Idle() {
+	if g.Lingers() {
 		return "", ""
 	}
 	return g.k.name, g.Field()

@@ -29,7 +29,7 @@ type Key struct {
 	deleted   atomic.Uint64          // the newest unit that a message says was deleted; its grant may be still to come
 	asked     atomic.Int64           // the Moment of the last answer that would have said so
 	others    atomic.Int64           // the Moment at which a foreign holder was last seen; 0: never
-	idleUntil atomic.Int64           // the Moment until which the lock lingers, or last did
+	lingersUntil atomic.Int64           // the Moment until which the lock lingers, or last did
 	timed     atomic.Int64           // the Moment at which the first timer of lingered fires; 0: none is set
 	paused    atomic.Bool            // the lock does not linger for now: see pauseLinger
 	failed    atomic.Pointer[string] // the server from which the last statement had no usable answer; nil: it had one
@@ -116,7 +116,7 @@ func (k *Key) demandLocked(now Moment) Demand {
 			return Quiet
 		}
 		return Pending
-	case queue.Granted, queue.Owned, queue.Idle, queue.Releasing:
+	case queue.Granted, queue.Owned, queue.Lingers, queue.Releasing:
 		return Owned
 	}
 	return Quiet

@@ -6,7 +6,7 @@ import (
 	"github.com/anteroom/anteroom/queue"
 )
 
-// This file is how a process keeps a lock that none of its goroutines wants: see Settings.Linger. The queue is Idle then,
+// This file is how a process keeps a lock that none of its goroutines wants: see Settings.Linger. The queue says Lingers then,
 // and to the conversation the unit is owned. Nothing is stated and nothing renewed, so a process that dies delays others by
 // what is left of the lease. It ends when a message says that another client waits, at a close, or after a time that leaves
 // half of the lease. A try waits in line for a moment, so that there is such a message.
@@ -16,8 +16,8 @@ import (
 // pause saves little more, and costs a process that has the lock to itself again two round trips for each owner.
 const lingerPause = time.Second
 
-// Idle reports whether nobody of this process has g or waits for it, which it keeps.
-func (g *Held) Idle() bool { return g.k.q.Word().State() == queue.Idle && g.k.cur.Load() == g }
+// Lingers reports whether nobody of this process has g or waits for it, which it keeps.
+func (g *Held) Lingers() bool { return g.k.q.Word().State() == queue.Lingers && g.k.cur.Load() == g }
 
 // keep ends the tenure of o, which exits, and keeps its grant. It changes nothing where that must not be, where o has
 // another unit, or somebody waits here, or may wait elsewhere: the message may be lost, so each Linger Redis is asked.
@@ -27,17 +27,17 @@ func (o *Owner) keep(now time.Duration) bool {
 		return false // MinHold is for each owner that nobody waits behind, and counts from its grant
 	}
 	until := now + min(k.set.Linger, g.lease.Load().Remaining(now)/2)
-	k.idleUntil.Store(int64(until))
+	k.lingersUntil.Store(int64(until))
 	if !k.q.Keep(o.number) {
 		return false
 	}
-	k.wakeIdle(until, now)
-	g.recall(now) // what was heard before the queue was Idle has recalled nothing
+	k.wakeLingering(until, now)
+	g.recall(now) // what was heard before the queue said Lingers has recalled nothing
 	return true
 }
 
-// wakeIdle sets a timer, unless one is set that fires no later. One serves many tenures; a later grant may last for less.
-func (k *Key) wakeIdle(until, now Moment) {
+// wakeLingering sets a timer, unless one is set that fires no later. One serves many tenures; a later grant may last for less.
+func (k *Key) wakeLingering(until, now Moment) {
 	for set := k.timed.Load(); set == 0 || int64(until) < set; set = k.timed.Load() {
 		if k.timed.CompareAndSwap(set, int64(until)) {
 			time.AfterFunc(until-now, k.lingered)
@@ -49,11 +49,11 @@ func (k *Key) wakeIdle(until, now Moment) {
 // lingered gives back what has lingered for long enough.
 func (k *Key) lingered() {
 	k.timed.Store(0)
-	if k.q.Word().State() != queue.Idle {
+	if k.q.Word().State() != queue.Lingers {
 		return // the next one to keep the grant sets the timer
 	}
-	if until, now := Moment(k.idleUntil.Load()), k.l.now(); now < until {
-		k.wakeIdle(until, now)
+	if until, now := Moment(k.lingersUntil.Load()), k.l.now(); now < until {
+		k.wakeLingering(until, now)
 		return
 	}
 	k.recall()

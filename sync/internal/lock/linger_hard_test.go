@@ -125,7 +125,7 @@ func TestLinger_WithoutASubscription(t *testing.T) {
 	listened := p.wire.Listening()
 	mustRelease(t, o)
 	t.Logf("listening: %v, lingers: %v", listened, rdb.Exists(t.Context(), "k").Val() == 1)
-	if !listened && k.q.Word().State() == queue.Idle {
+	if !listened && k.q.Word().State() == queue.Lingers {
 		t.Error("it lingers, and nothing can recall it")
 	}
 }
