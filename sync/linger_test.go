@@ -2,10 +2,12 @@ package anteroom_test
 
 import (
 	"errors"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/anteroom/anteroom/internal/testredis"
 	anteroom "github.com/anteroom/anteroom/sync"
 	"github.com/anteroom/anteroom/sync/observe"
 )
@@ -151,7 +153,8 @@ func TestLinger_MinHold(t *testing.T) {
 	})
 }
 
-// A lock that is removed, or deleted by force, while it lingers is no owner's loss, and the next one has a new grant.
+// A lock that is removed, or deleted by force, while it lingers is no owner's loss, and the next one has a new grant: after a
+// ForceRelease immediately, after a DEL, of which nothing tells, at the end of Linger.
 func TestLinger_NobodyHasLostIt(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		a, rec := manager(t, s.client(), anteroom.Config{})
@@ -160,18 +163,116 @@ func TestLinger_NobodyHasLostIt(t *testing.T) {
 		mu.Lock() // the subscription begins
 		mu.Unlock()
 		synctest.Wait()
-		for _, remove := range []func(){
-			func() { s.Del("k") },
-			func() { must[[]string](t)(b.ForceRelease(bg, "k")) },
+		for name, remove := range map[string]func(){
+			"DEL":                    func() { s.Del("k"); time.Sleep(2 * time.Second) },
+			"ForceRelease elsewhere": func() { must[[]string](t)(b.ForceRelease(bg, "k")); s.settle() },
+			"ForceRelease":           func() { must[[]string](t)(a.ForceRelease(bg, "k")) },
 		} {
 			h := acquire(t, mu)
 			time.Sleep(time.Second)
 			ok(t, h.Release(bg))
 			remove()
-			time.Sleep(3 * time.Second)
+			h = acquire(t, mu)
+			if !s.Exists("k") {
+				t.Errorf("%s: the next owner has nothing", name)
+			}
+			ok(t, h.Release(bg))
+			time.Sleep(2 * time.Second)
 		}
 		if list := rec.of(observe.EventLost); len(list) > 0 {
 			t.Errorf("%v", list)
 		}
 	})
+}
+
+// lingering returns two Managers with Linger, the first of which has just released the keys.
+func (s *embedded) lingering(t *testing.T, keys ...string) (a, b *anteroom.Manager, rec *recorder) {
+	cfg := anteroom.Config{Defaults: anteroom.LockConfig{Linger: time.Minute, LeaseTime: 5 * time.Minute}}
+	a, rec = manager(t, s.client(), cfg)
+	b, _ = manager(t, s.client(), cfg)
+	warmForce(t, a, b)
+	time.Sleep(2 * time.Second)
+	set := must[*anteroom.HoldSet](t)(a.AcquireAll(bg, keys...))
+	time.Sleep(time.Second)
+	ok(t, set.Release(bg))
+	for _, key := range keys {
+		if !s.Exists(key) {
+			t.Fatal("it does not linger")
+		}
+	}
+	return a, b, rec
+}
+
+// Seize takes a lock that lingers, here and elsewhere, and nobody has lost it.
+func TestLinger_Seize(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		a, b, rec := s.lingering(t, "k")
+		before := len(rec.of(observe.EventLost))
+		ok(t, seize(t, a).Release(bg))
+		h := seize(t, b)
+		s.onlyHolder(t, h)
+		if _, err := a.Mutex("k").TryAcquire(bg); !errors.Is(err, anteroom.ErrNotAcquired) {
+			t.Errorf("the one from which it was taken: %v", err)
+		}
+		ok(t, h.Release(bg))
+		ok(t, acquire(t, a.Mutex("k")).Release(bg))
+		if list := rec.of(observe.EventLost); len(list) > before {
+			t.Errorf("%v", list)
+		}
+	})
+}
+
+// AcquireAll takes locks that linger, here and elsewhere.
+func TestLinger_AcquireAll(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		a, b, _ := s.lingering(t, "x", "y")
+		before := s.holders("x")[0]
+		set := must[*anteroom.HoldSet](t)(a.AcquireAll(bg, "x", "y"))
+		if x := set.Holds()[0].Holder(); x != before {
+			t.Errorf("%s after %s", x, before)
+		}
+		ok(t, set.Release(bg))
+		begin := time.Now()
+		ok(t, must[*anteroom.HoldSet](t)(b.AcquireAll(bg, "x", "y")).Release(bg))
+		if d := time.Since(begin); d > time.Second {
+			t.Errorf("after %v", d)
+		}
+	})
+}
+
+// With Fencing no lock lingers in Redisson's dialect, which passes nothing on. Otherwise it does.
+func TestLinger_Redisson(t *testing.T) {
+	for _, fencing := range []bool{true, false} {
+		bubble(t, func(t *testing.T, s *embedded) {
+			m, _ := manager(t, s.client(), anteroom.Config{Dialect: anteroom.DialectRedisson})
+			mu := mutex(t, m, anteroom.LockConfig{Key: "k", Linger: time.Minute, Fencing: fencing})
+			pass(mu)
+			synctest.Wait()
+			h := acquire(t, mu)
+			time.Sleep(time.Second)
+			ok(t, h.Release(bg))
+			if lingers := s.Exists("k"); lingers == fencing {
+				t.Errorf("Fencing %v: it lingers: %v", fencing, lingers)
+			}
+		})
+	}
+}
+
+// With Replicas the next owner asks for no lock, and waits for the replicas.
+func TestLinger_Replicas(t *testing.T) {
+	s := testredis.Start(t, "--repl-diskless-sync-delay", "0")
+	testredis.Start(t, "--replicaof", "127.0.0.1", strconv.Itoa(s.Port()))
+	admin := s.Client(t)
+	eventually(t, 20*time.Second, "the replica follows", func() bool { return admin.Wait(bg, 1, 100*time.Millisecond).Val() == 1 })
+	m, _ := manager(t, s.Client(t), anteroom.Config{})
+	mu := mutex(t, m, anteroom.LockConfig{Key: "k", Linger: time.Minute, Replicas: 1, ReplicaTimeout: 4 * time.Second})
+	pass(mu)
+	eventually(t, 5*time.Second, "it lingers", func() bool { pass(mu); return stateOfK(m).Status == "lingers" })
+	field := admin.HKeys(bg, "k").Val()[0]
+	waits := s.Stats(t)["wait"]
+	h := acquire(t, mu)
+	if n := s.Stats(t)["wait"] - waits; n != 1 || h.Holder() != field {
+		t.Errorf("%d WAITs, %s after %s", n, h.Holder(), field)
+	}
+	ok(t, h.Release(bg))
 }

@@ -25,7 +25,7 @@ func (o *Owner) Exit(ctx context.Context) ExitResult {
 	now := k.l.leases.Now()
 	may, newTurn := g.mayHandOff(o, now)
 	exit := queue.HandedOff
-	if k.set.Linger == 0 || !o.keep(now) {
+	if k.set.Linger == 0 || !may || !o.keep(now) {
 		exit, _ = k.q.Exit(o.number, may)
 	}
 	left := o.units.Add(-1)

@@ -137,32 +137,23 @@ func (g *Held) Field() string { return g.k.l.Field(g.n) }
 // mayHandOff reports whether the grant may pass from o to another local owner without Redis. The budget of a turn
 // counts if another client may wait; else the hand-off begins a new turn.
 func (g *Held) mayHandOff(o *Owner, now time.Duration) (may, newTurn bool) {
-	if !g.mayPass(o, now) {
-		return false, false
-	}
+	set, l := g.k.set, g.lease.Load()
 	used := int(o.handOffs - g.turnFrom.Load())
-	if used < g.k.set.MaxHandoffs && now-Moment(g.turn.Load()) < g.k.set.MaxHandoffTime {
+	switch {
+	case o.more().bequest != nil, o.more().Note != "", o.lease.Fixed(), g.unrenewed.Load(), g.stretched.Load(), set.MaxHandoffs == 0, g.k.l.closing.Load():
+		return false, false
+	case set.MinHold > 0 && now-g.since < set.MinHold:
+		return false, false
+	case g.token != 0 && int64(o.handOffs) >= (now-g.since).Microseconds()/2:
+		return false, false // tokens stay below the server's clock, from which they begin anew when the record is lost
+	case !l.Healthy() || !l.Fresh(now):
+		return false, false // also where it is lost
+	case g.k.foreign(now):
+		return false, false // each of those has the lock for one owner at a time
+	case used < set.MaxHandoffs && now-Moment(g.turn.Load()) < set.MaxHandoffTime:
 		return true, false
 	}
 	return !g.k.somebody(g.n, now), true
-}
-
-// mayPass reports whether another owner may have what o has.
-func (g *Held) mayPass(o *Owner, now time.Duration) bool {
-	set, l := g.k.set, g.lease.Load()
-	switch {
-	case o.more().bequest != nil, o.more().Note != "", o.lease.Fixed(), g.unrenewed.Load(), g.stretched.Load(), set.MaxHandoffs == 0, g.k.l.closing.Load():
-		return false
-	case set.MinHold > 0 && now-g.since < set.MinHold:
-		return false
-	case g.token != 0 && int64(o.handOffs) >= (now-g.since).Microseconds()/2:
-		return false // tokens stay below the server's clock, from which they begin anew when the record is lost
-	case !l.Healthy() || !l.Fresh(now):
-		return false // also where it is lost
-	case g.k.foreign(now):
-		return false // each of those has the lock for one owner at a time
-	}
-	return true
 }
 
 // fix makes the lease of g a fixed one, which counts from sentAt. It returns false where it was lost meanwhile.

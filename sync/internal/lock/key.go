@@ -23,16 +23,16 @@ type Key struct {
 	refs  atomic.Int64 // at 0 the key is over, and stays so
 	link  *Link
 
-	cur       atomic.Pointer[Held]   // the last one
-	renews    atomic.Uint64          // the unit that was made to last because too little was left of it
-	contended atomic.Uint64          // the newest unit for which another client is known to wait
-	deleted   atomic.Uint64          // the newest unit that a message says was deleted; its grant may be still to come
-	asked     atomic.Int64           // the Moment of the last answer that would have said so
-	others    atomic.Int64           // the Moment at which a foreign holder was last seen; 0: never
+	cur          atomic.Pointer[Held]   // the last one
+	renews       atomic.Uint64          // the unit that was made to last because too little was left of it
+	contended    atomic.Uint64          // the newest unit for which another client is known to wait
+	deleted      atomic.Uint64          // the newest unit that a message says was deleted; its grant may be still to come
+	asked        atomic.Int64           // the Moment of the last answer that would have said so
+	others       atomic.Int64           // the Moment at which a foreign holder was last seen; 0: never
 	lingersUntil atomic.Int64           // the Moment until which the lock lingers, or last did
-	timed     atomic.Int64           // the Moment at which the first timer of lingered fires; 0: none is set
-	paused    atomic.Bool            // the lock does not linger for now: see pauseLinger
-	failed    atomic.Pointer[string] // the server from which the last statement had no usable answer; nil: it had one
+	timed        atomic.Int64           // the Moment at which the first timer of lingered fires; 0: none is set
+	paused       atomic.Bool            // the lock does not linger for now: see pauseLinger
+	failed       atomic.Pointer[string] // the server from which the last statement had no usable answer; nil: it had one
 
 	mu       sync.Mutex
 	talk     Conversation

@@ -19,11 +19,11 @@ const lingerPause = time.Second
 // Lingers reports whether nobody of this process has g or waits for it, which it keeps.
 func (g *Held) Lingers() bool { return g.k.q.Word().State() == queue.Lingers && g.k.cur.Load() == g }
 
-// keep ends the tenure of o, which exits, and keeps its grant. It changes nothing where that must not be, where o has
-// another unit, or somebody waits here, or may wait elsewhere: the message may be lost, so each Linger Redis is asked.
+// keep ends the tenure of o, which exits and may hand off, and keeps its grant. It changes nothing where o has another unit,
+// or somebody waits here, or may wait elsewhere: the message may be lost, so each Linger Redis is asked.
 func (o *Owner) keep(now time.Duration) bool {
 	g, k := o.g, o.g.k
-	if k.set.MinHold > 0 || k.paused.Load() || !g.mayPass(o, now) || g.mustReturn(now) || !k.l.wire.Listening() {
+	if k.set.MinHold > 0 || k.paused.Load() || g.mustReturn(now) || !k.l.wire.Listening() {
 		return false // MinHold is for each owner that nobody waits behind, and counts from its grant
 	}
 	until := now + min(k.set.Linger, g.lease.Load().Remaining(now)/2)

@@ -282,3 +282,17 @@ func TestLinger_ALostMessage(t *testing.T) {
 		cancel()
 	}
 }
+
+// With Fencing a lock that passes faster than every 2 µs goes back: its tokens would overtake the server's clock.
+func TestLinger_TokensStayBelowTheClock(t *testing.T) {
+	_, client := fresh(t)
+	p := newParty(t, client(), func(s *Settings) { s.Linger, s.Fencing, s.RecordTime = time.Second, true, time.Hour })
+	o := p.mustAcquire(t, "k")
+	o.handOffs = 10
+	for us, may := range map[time.Duration]bool{21: false, 22: true} {
+		if got, _ := o.g.mayHandOff(o, o.g.since+us*time.Microsecond); got != may {
+			t.Errorf("after %d µs and 10 hand-offs it may pass on: %v", us, !may)
+		}
+	}
+	mustRelease(t, o)
+}
