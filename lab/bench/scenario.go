@@ -137,7 +137,7 @@ func handovers() []scenario {
 	free := scenario{
 		name: "idle-elsewhere", title: "A lock that another process has just unlocked", group: s.group,
 		libraries: []string{library.AnteroomDefaults, library.AnteroomLinger, library.Rueidislock}, kind: library.Short, processes: 2, placed: true,
-		load: load{Goroutines: 1, Keys: 1, For: time.Second}, rounds: 6, measure: idleElsewhere,
+		load: load{Goroutines: 1, Keys: 1, For: time.Second}, rounds: 4, measure: idleElsewhere,
 	}
 	return []scenario{s, s.away(2, time.Second), free}
 }
