@@ -19,7 +19,7 @@ func TestLinger_TheTimerOfAGrantBefore(t *testing.T) {
 	p := newParty(t, client(), func(s *Settings) {
 		s.Linger, s.Lease = time.Hour, Lease{For: 30 * time.Second, Period: 10 * time.Second, Margin: time.Second}
 	})
-	mustRelease(t, p.mustAcquire(t, "another"))
+	p.wire.Subscribe()
 	<-p.up
 	k := p.Key("k", p.set) // in use all the time, as where somebody waits
 	defer k.Done()

@@ -16,7 +16,7 @@ import (
 func lingers(t testing.TB, rdb *redis.Client, d time.Duration) *party {
 	t.Helper()
 	p := newParty(t, rdb, func(s *Settings) { s.Linger = d })
-	mustRelease(t, p.mustAcquire(t, "another"))
+	p.wire.Subscribe()
 	<-p.up
 	return p
 }
@@ -33,7 +33,7 @@ func statements(t testing.TB, p *party, do func()) (n uint64) {
 func TestLinger_TheNextOwnerNeedsNoCommand(t *testing.T) {
 	_, client := fresh(t)
 	p := newParty(t, client(), func(s *Settings) { s.Linger, s.Fencing, s.RecordTime = time.Second, true, time.Hour })
-	mustRelease(t, p.mustAcquire(t, "another"))
+	p.wire.Subscribe()
 	<-p.up
 	first := p.mustAcquire(t, "k")
 	token := first.Token()
