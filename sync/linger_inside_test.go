@@ -52,3 +52,21 @@ func TestLinger_ASuspension(t *testing.T) {
 		})
 	}
 }
+
+// Where nothing can linger, a lost message delays nobody for as long as Linger either.
+func TestLinger_HasNoEffect(t *testing.T) {
+	m, _ := insideServer(t, Config{Dialect: DialectRedisson})
+	defer func() { _ = m.Close(context.Background()) }()
+	for name, cfg := range map[string]LockConfig{
+		"MinHold": {MinHold: time.Second}, "a fixed lease": {RenewalTime: -1}, "no hand-offs": {MaxHandoffs: -1}, "Redisson's tokens": {Fencing: true},
+	} {
+		cfg.Key, cfg.Linger = "k", time.Minute
+		mu, err := m.NewMutex(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := mu.settings.lock.Linger; d != 0 {
+			t.Errorf("%s: it lingers for %v", name, d)
+		}
+	}
+}

@@ -74,6 +74,9 @@ func (m *Manager) settings(cfg LockConfig, capacity int64) *settings {
 		if cfg.Fencing && m.cfg.Dialect != DialectDesignDocument { // its clients count tokens one by one
 			s.lock.MaxHandoffs = 0
 		}
+		if cfg.MinHold > 0 || cfg.RenewalTime < 0 || s.lock.MaxHandoffs == 0 { // MinHold counts from the grant, and is for each owner
+			s.lock.Linger = 0
+		}
 		s.lock.Of = s
 		s.lock.Prepare()
 		if len(m.shared) < maxShared {

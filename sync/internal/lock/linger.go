@@ -23,8 +23,8 @@ func (g *Held) Lingers() bool { return g.k.q.Word().State() == queue.Lingers && 
 // or somebody waits here, or may wait elsewhere: the message may be lost, so each Linger Redis is asked.
 func (o *Owner) keep(now time.Duration) bool {
 	g, k := o.g, o.g.k
-	if k.set.MinHold > 0 || k.paused.Load() || g.mustReturn(now) || !k.l.wire.Listening() {
-		return false // MinHold is for each owner that nobody waits behind, and counts from its grant
+	if k.paused.Load() || g.mustReturn(now) || !k.l.wire.Listening() {
+		return false
 	}
 	until := now + min(k.set.Linger, g.lease.Load().Remaining(now)/2)
 	k.lingersUntil.Store(int64(until))
