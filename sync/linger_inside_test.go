@@ -60,7 +60,7 @@ func TestLinger_HasNoEffect(t *testing.T) {
 	for name, cfg := range map[string]LockConfig{
 		"MinHold": {MinHold: time.Second}, "a fixed lease": {RenewalTime: -1}, "no hand-offs": {MaxHandoffs: -1}, "Redisson's tokens": {Fencing: true},
 	} {
-		cfg.Key, cfg.Linger = "k", time.Minute
+		cfg.Key, cfg.Linger = "k", 10*time.Second
 		mu, err := m.NewMutex(cfg)
 		if err != nil {
 			t.Fatal(err)
