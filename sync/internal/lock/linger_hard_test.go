@@ -129,3 +129,21 @@ func TestLinger_WithoutASubscription(t *testing.T) {
 		t.Error("it lingers, and nothing can recall it")
 	}
 }
+
+// The message that somebody waits comes before the answer that gives the lock, whose owner has it for longer than the pause.
+func TestLinger_ARecallBeforeTheAnswer(t *testing.T) {
+	_, client := fresh(t)
+	c, rdb := client(), client()
+	p := lingers(t, c, time.Hour)
+	beforeEach(c, func(n int64) {
+		if n == 1 {
+			p.Heard(lettucecompat.Message{Kind: lettucecompat.MessageContended, Key: "k", N: p.number.Load()})
+		}
+	})
+	o := p.mustAcquire(t, "k")
+	time.Sleep(lingerPause + 100*time.Millisecond)
+	mustRelease(t, o)
+	if rdb.Exists(t.Context(), "k").Val() != 0 {
+		t.Error("it lingers")
+	}
+}
