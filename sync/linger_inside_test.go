@@ -27,8 +27,7 @@ func TestLinger_ASuspension(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				mu.Lock() // the subscription begins
-				mu.Unlock()
+				pass(mu) // the subscription begins
 				synctest.Wait()
 				first, err := mu.Acquire(context.Background())
 				if err != nil {

@@ -18,8 +18,7 @@ func TestLinger(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, rec := manager(t, s.client(), anteroom.Config{})
 		mu := mutex(t, m, anteroom.LockConfig{Key: "k", Linger: 9 * time.Second, LeaseTime: time.Minute, WatchdogPeriod: 100 * time.Millisecond, Fencing: true})
-		mu.Lock() // the subscription begins
-		mu.Unlock()
+		pass(mu) // the subscription begins
 		synctest.Wait()
 		h := acquire(t, mu)
 		token := tokenOf(h)
@@ -49,8 +48,7 @@ func TestLinger(t *testing.T) {
 				t.Errorf("%v", list)
 			}
 		}
-		mu.Lock()
-		mu.Unlock()
+		pass(mu)
 		ok(t, m.Close(bg))
 		if s.Exists("k") {
 			t.Error("Close has left it")
@@ -72,8 +70,7 @@ func TestLinger_ARemovalIsNoticed(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, _ := manager(t, s.client(), anteroom.Config{})
 		mu := mutex(t, m, anteroom.LockConfig{Key: "k", Linger: time.Minute, LeaseTime: 5 * time.Minute, WatchdogPeriod: time.Second})
-		mu.Lock()
-		mu.Unlock()
+		pass(mu)
 		synctest.Wait()
 		h := acquire(t, mu)
 		time.Sleep(20 * time.Second) // it has its whole lease
@@ -107,8 +104,7 @@ func TestLinger_LateInTheLease(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, rec := manager(t, s.client(), anteroom.Config{})
 		mu := mutex(t, m, anteroom.LockConfig{Key: "k", Linger: time.Hour, LeaseTime: time.Minute, RenewalTime: 3 * time.Second, WatchdogPeriod: 50 * time.Millisecond})
-		mu.Lock() // the subscription begins
-		mu.Unlock()
+		pass(mu) // the subscription begins
 		synctest.Wait()
 		for _, idle := range []time.Duration{15 * time.Second, 26900 * time.Millisecond} {
 			h := acquire(t, mu)
@@ -160,8 +156,7 @@ func TestLinger_NobodyHasLostIt(t *testing.T) {
 		a, rec := manager(t, s.client(), anteroom.Config{})
 		b, _ := manager(t, s.client(), anteroom.Config{})
 		mu := mutex(t, a, anteroom.LockConfig{Key: "k", Linger: time.Second, LeaseTime: 5 * time.Minute})
-		mu.Lock() // the subscription begins
-		mu.Unlock()
+		pass(mu) // the subscription begins
 		synctest.Wait()
 		for name, remove := range map[string]func(){
 			"DEL":                    func() { s.Del("k"); time.Sleep(2 * time.Second) },
