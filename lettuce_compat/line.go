@@ -32,11 +32,7 @@ func (c *Client) line(key string) string {
 }
 
 // Listening reports whether the server has confirmed the client's own channel, so that messages arrive.
-func (c *Client) Listening() bool {
-	c.subs.mu.Lock()
-	defer c.subs.mu.Unlock()
-	return c.subs.main.own.state == chConfirmed
-}
+func (c *Client) Listening() bool { return c.subs.main.listening.Load() }
 
 // window is what a script that gives back needs to know of foreign clients: how many subscriptions of the
 // release channel of key are this client's, for a comparison with what the server counts (-1: a server does not count

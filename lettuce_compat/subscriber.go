@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -59,6 +60,7 @@ type subscriber struct {
 	done       chan struct{}   // closed while no writer runs
 	made       context.Context // for a connection that is made already: see read
 	started    bool
+	listening  atomic.Bool // the own channel is confirmed
 	channels   map[string]*channel
 	lists      [chanStates]*list.List // by state, oldest first; those that are confirmed only if nobody watches them
 	askedAt    time.Time

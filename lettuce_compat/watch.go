@@ -147,6 +147,9 @@ func (s *subscriber) addLocked(ch *channel) {
 func (s *subscriber) putLocked(ch *channel, state chanState) {
 	s.unlistLocked(ch)
 	ch.state = state
+	if ch.own {
+		s.listening.Store(state == chConfirmed)
+	}
 	if state != chConfirmed || ch.unwatched() {
 		ch.in = s.lists[state]
 		ch.at = ch.in.PushBack(ch)

@@ -53,6 +53,18 @@ func (s *Synchronizer) failLocked(w *Waiter, err error) {
 	w.wake(true)
 }
 
+// Recall leads from Lingers to Releasing. In any other state it changes nothing.
+func (s *Synchronizer) Recall() Order {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	word := s.Word()
+	if word.State() != Lingers {
+		return Nothing
+	}
+	s.setLocked(Releasing, 0, word.HandOffs())
+	return SendRelease
+}
+
 func mustFailWith(err error) {
 	if err == nil {
 		panic("queue: a waiter cannot fail with a nil error")
@@ -78,6 +90,7 @@ func (s *Synchronizer) Released() Order {
 //   - Free: there was nothing to lose. The grant is not the current one, was lost before, or is being released, and
 //     the release wins. Nothing changed.
 //   - Granted: nobody owned the grant yet. A new attempt begins for those who wait.
+//   - Lingers: nobody wanted the grant.
 //   - Owned: the owner can be notified. Its tenure has ended, later exits of its units are Stale, and the queue moves
 //     on.
 //   - Lost: the owner is of a NoNotify kind. The lock stays closed in this process until that owner exits (I11).
@@ -88,9 +101,9 @@ func (s *Synchronizer) Lose(grant uint64) (was Tenure, order Order) {
 	defer s.mu.Unlock()
 	was = s.currentLocked()
 	switch {
-	case grant != s.grant || was.State != Granted && was.State != Owned:
+	case grant != s.grant || was.State != Granted && was.State != Owned && was.State != Lingers:
 		return Tenure{}, Nothing
-	case was.State == Granted || s.kind.CanNotify():
+	case was.State != Owned || s.kind.CanNotify():
 		return was, s.restartLocked()
 	}
 	s.setLocked(Lost, was.Count, was.HandOffs)

@@ -55,9 +55,12 @@
 //	Refuse                    Acquiring                                                      no order
 //	the last waiter leaves    Granted                     to Releasing: SendRelease
 //
+// Keep leads from Owned to Lingers: nobody waits, and the process keeps the grant. From there Enter leads to Owned, Recall
+// to Releasing, and Lose to Free.
+//
 // # The loop in words
 //
-// Enter: if this is a Try kind, refuse it unless the key is Free. Else, if a grant has no owner, take it. Otherwise
+// Enter: if this is a Try kind, refuse it unless the key is Free or Lingers. Else, if a grant has no owner, take it. Otherwise
 // queue it, at the end unless it is First; if the key was Free, an attempt begins.
 //
 // Wait, repeatedly: park until woken or the context ends. If the waiter was admitted and its context has not ended,
@@ -91,7 +94,7 @@
 //
 //	I1  Free: the queue is empty, and there is no grant and no tenure. At most one tenure is current at any time.
 //	I2  One order per need. Every transition into Acquiring gives one StartAttempt, every one into Releasing one
-//	    SendRelease, and only Released leads out of Releasing. While Acquiring somebody waits.
+//	    SendRelease, and only Released leads out of Releasing. While Acquiring somebody waits; while Lingers nobody does.
 //	I3  A waiter leaves the queue exactly once for each time that it joined: admitted, cancelled or failed.
 //	I4  No wake-up is lost. Granted: somebody waits, and the head has been woken, has not run yet, and is not owed. So
 //	    a grant that nobody owns is always somebody's to take.
@@ -102,10 +105,10 @@
 //	I8  Hand-off and loss exclude each other: a grant that was lost is never handed off, and one that is being released
 //	    is never lost. One step on the word decides.
 //	I9  The count is 0 exactly when the state is neither Owned nor Lost, and never above MaxCount.
-//	I10 The hand-offs of one turn are never more than MaxHandOffs.
+//	I10 The hand-offs of one turn, to a next owner or to nobody, are never more than MaxHandOffs.
 //	I11 A lost tenure of a NoNotify kind admits no local successor until its own exits; one of another kind blocks
 //	    nobody.
-//	I12 A Try kind waits for one answer of Redis and never for an owner: it enters only a Free key, so at most one is
+//	I12 A Try kind waits for one answer of Redis and never for an owner: it waits only for a Free key, so at most one is
 //	    queued, only while Acquiring, and it is the head.
 //	I13 Wait never returns success after the context has ended: what the waiter was given by then is passed on.
 //

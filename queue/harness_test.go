@@ -222,6 +222,8 @@ func (x *fixture) drain() {
 			x.s.Exit(current.Number, true)
 		case queue.Acquiring:
 			x.s.Granted(i)
+		case queue.Lingers:
+			x.s.Recall()
 		case queue.Releasing:
 			x.s.Released()
 		default:

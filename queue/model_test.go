@@ -164,9 +164,9 @@ func (m *model) look() bool {
 
 func (m *model) enter(g *guest, first bool) (string, queue.Order) {
 	switch {
-	case g.try() && m.state != queue.Free:
+	case g.try() && m.state != queue.Free && m.state != queue.Lingers:
 		return "refused", queue.Nothing
-	case m.state == queue.Granted:
+	case m.state == queue.Granted, m.state == queue.Lingers:
 		m.admit(g, m.handOffs)
 		return "in", queue.Nothing
 	}
@@ -205,12 +205,30 @@ func (m *model) exit(number uint64, mayHandOff bool) (queue.Exit, queue.Order) {
 	return queue.Final, queue.SendRelease
 }
 
+func (m *model) keep(number uint64) bool {
+	if number == 0 || number != m.number || m.count > 1 || m.state != queue.Owned || len(m.line) > 0 {
+		return false
+	}
+	m.number, m.owner = 0, nil
+	m.set(queue.Lingers, 0, m.handOffs+1)
+	return true
+}
+
+func (m *model) recall() queue.Order {
+	if m.state != queue.Lingers {
+		return queue.Nothing
+	}
+	m.set(queue.Releasing, 0, m.handOffs)
+	return queue.SendRelease
+}
+
 func (m *model) lose(grant uint64) (queue.State, queue.Order) {
 	switch {
 	case grant != m.grant:
 		return queue.Free, queue.Nothing
-	case m.state == queue.Granted:
-		return queue.Granted, m.restart()
+	case m.state == queue.Granted, m.state == queue.Lingers:
+		was := m.state
+		return was, m.restart()
 	case m.state == queue.Owned && m.owner.lock():
 		m.state = queue.Lost
 		return queue.Lost, queue.Nothing
@@ -236,7 +254,7 @@ func (r *trial) step() {
 	pause := time.Duration(r.intN(3)) * queue.StarvationThreshold * 2 / 3
 	time.Sleep(pause)
 	r.m.now += pause
-	switch r.intN(12) {
+	switch r.intN(14) {
 	case 0, 1, 2:
 		r.enter()
 	case 3, 4:
@@ -273,6 +291,18 @@ func (r *trial) step() {
 		r.reenter()
 	case 11:
 		r.rare()
+	case 12:
+		tenure := r.m.number
+		if r.intN(5) == 0 && r.m.last > 0 {
+			tenure = uint64(r.intN(int(r.m.last) + 1))
+		}
+		r.note("keep %d", tenure)
+		must(r.fixture, "Keep", r.s.Keep(tenure), r.m.keep(tenure))
+	case 13:
+		if r.intN(3) == 0 {
+			r.note("recall")
+			must(r.fixture, "Recall", r.s.Recall(), r.m.recall())
+		}
 	}
 	r.m.settle()
 	synctest.Wait()

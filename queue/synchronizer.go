@@ -14,7 +14,7 @@ import (
 // for it.
 const StarvationThreshold = time.Millisecond
 
-// ErrRefused is what Enter returns to a Try kind unless the key is Free: a goroutine of this process owns it, waits
+// ErrRefused is what Enter returns to a Try kind unless the key is Free or Lingers: a goroutine of this process owns it, waits
 // for it, or asks for it or releases it on behalf of one that did.
 var ErrRefused = errors.New("queue: refused: the lock is held by another, or another waits for it")
 
@@ -89,7 +89,7 @@ func (s *Synchronizer) setLocked(state State, count, handOffs int) {
 }
 
 // Enter admits w immediately or queues it. It never blocks. If in is true, w took a grant that nobody owned: it is the
-// owner and must Exit. The only error is ErrRefused, for a Try kind unless the state is Free: w is not queued, and is
+// owner and must Exit. The only error is ErrRefused, for a Try kind unless the state is Free or Lingers: w is not queued, and is
 // used up. Otherwise w is queued: the caller must call Wait, and carry out the order before or during that. It panics
 // if w has been used before.
 func (s *Synchronizer) Enter(w *Waiter) (in bool, order Order, err error) {
@@ -99,9 +99,9 @@ func (s *Synchronizer) Enter(w *Waiter) (in bool, order Order, err error) {
 	s.mu.Lock()
 	word := s.Word()
 	switch {
-	case w.Kind.IsTry() && word.State() != Free:
+	case w.Kind.IsTry() && word.State() != Free && word.State() != Lingers:
 		w.phase, err = phaseOut, ErrRefused
-	case word.State() == Granted: // the woken head has not run yet, and is not owed (I4): w passes it
+	case word.State() == Granted, word.State() == Lingers: // a woken head has not run yet, and is not owed (I4): w passes it
 		s.admitLocked(w, word.HandOffs())
 		in = true
 	default:

@@ -47,6 +47,20 @@ func (s *Synchronizer) Exit(number uint64, mayHandOff bool) (exit Exit, order Or
 	return exit, order
 }
 
+// Keep is Exit for the last unit of a tenure whose grant this process is to keep while nobody wants it: the state becomes
+// Lingers, and whoever enters next takes the grant, which counts as a hand-off. False: somebody waits, other units remain, the
+// tenure is not the current one or is lost, or the count of hand-offs has no room; nothing changed.
+func (s *Synchronizer) Keep(number uint64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	word := s.Word()
+	if !s.isCurrentLocked(number) || word.State() != Owned || word.Count() > 1 || s.waiters.len > 0 || word.HandOffs() >= MaxHandOffs {
+		return false
+	}
+	s.setLocked(Lingers, 0, word.HandOffs()+1)
+	return true
+}
+
 // isCurrentLocked reports whether the tenure with that number is the current one, lost or not. Every transition out of
 // Owned and Lost ends it, and no number is used twice, so it never is again (I7).
 func (s *Synchronizer) isCurrentLocked(number uint64) bool {

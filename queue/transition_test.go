@@ -2,6 +2,7 @@ package queue_test
 
 import (
 	"testing"
+	"testing/synctest"
 
 	"github.com/anteroom/anteroom/queue"
 )
@@ -314,4 +315,44 @@ func TestQueue_StringsAreNames(t *testing.T) {
 	for v := range queue.WasLost + 1 {
 		add(v.String())
 	}
+}
+
+// TestQueue_I2_Keep also shows I8 and I10: a grant that is kept is whoever's comes next; a loss and a recall end it, once.
+func TestQueue_I2_Keep(t *testing.T) {
+	bothModes(t, func(x *fixture) {
+		a := x.own(0, 1, 1)
+		must(x, "Keep by another tenure", x.s.Keep(a.w.Number+1), false)
+		must(x, "Keep", x.s.Keep(a.w.Number), true)
+		x.mustBe(queue.Lingers, 0, 1, 0)
+		must(x, "Keep again", x.s.Keep(a.w.Number), false)
+		x.mustExit(a.w.Number, true, queue.Stale, queue.Nothing)
+		b := x.enter(queue.Try, 2)
+		must(x, "a Try of what is kept", b.entered(), "in")
+		must(x, "its hand-offs", b.w.HandOffs, 1)
+		c := x.park(0, 3)
+		must(x, "Keep beside a waiter", x.s.Keep(b.w.Number), false)
+		x.mustExit(b.w.Number, true, queue.HandedOff, queue.Nothing)
+		synctest.Wait()
+		c.mustBeIn()
+		must(x, "Recall of what is owned", x.s.Recall(), queue.Nothing)
+		must(x, "Keep", x.s.Keep(c.w.Number), true)
+		must(x, "Recall", x.s.Recall(), queue.SendRelease)
+		x.mustLose(1, queue.Free, queue.Nothing)
+		must(x, "Released", x.s.Released(), queue.Nothing)
+
+		d := x.own(0, 4, 2)
+		must(x, "Keep", x.s.Keep(d.w.Number), true)
+		x.mustLose(2, queue.Lingers, queue.Nothing)
+		must(x, "Recall of what is lost", x.s.Recall(), queue.Nothing)
+		x.mustBe(queue.Free, 0, 0, 0)
+
+		e := x.own(0, 5, 3)
+		for range queue.MaxHandOffs {
+			must(x, "Keep", x.s.Keep(e.w.Number), true)
+			e.w = &queue.Waiter{}
+			x.s.Enter(e.w)
+		}
+		must(x, "Keep beyond the count", x.s.Keep(e.w.Number), false)
+		x.drain()
+	})
 }

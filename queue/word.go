@@ -21,11 +21,13 @@ const (
 	Releasing State = 4
 	// Lost: the grant is gone, and its owner, which cannot be notified, still relies on it; the count is at least 1.
 	Lost State = 5
+	// Lingers: this process keeps the grant, and no goroutine wants it. See Keep.
+	Lingers State = 6
 )
 
 // String returns the state's name.
 func (s State) String() string {
-	return nameOf(s, "Free", "Owned", "Acquiring", "Granted", "Releasing", "Lost")
+	return nameOf(s, "Free", "Owned", "Acquiring", "Granted", "Releasing", "Lost", "Lingers")
 }
 
 // nameOf returns the name of v, or its number if it has none.

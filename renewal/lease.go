@@ -39,7 +39,9 @@ type Owner interface {
 	Lost(Cause)
 	// Names returns the lock's key and the holder's field in it, the same ones each
 	// time. It is called whenever a renewal is sent, so that a lease need not keep
-	// them: without the Manager's mutex and concurrently. It must not block.
+	// them: without the Manager's mutex and concurrently. It must not block. No key:
+	// nobody uses the lease now; it is not renewed, and the question comes again as after
+	// a failure.
 	Names() (key, field string)
 }
 

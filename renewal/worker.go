@@ -81,11 +81,16 @@ func (m *Manager) handOver(batch []*Lease, items []Item) (n int, at, last time.T
 		case l.stopped:
 			l.stage = idle // its next time is never, and it waits for its deadline
 			continue
+		case items[i].Key == "":
+			l.stage, l.offbeat, l.again = idle, true, false
+			m.planLocked(l, now+m.retryAfter(l.period, deadline-now))
+			continue
 		}
 		batch[n], items[n] = l, items[i]
 		latest = max(latest, deadline)
 		n++
 	}
+	m.nudgeLocked() // a renewal was planned that the loop does not know of
 	return n, at, m.clock.onward(m.clock.epoch.Load(), latest)
 }
 

@@ -120,7 +120,7 @@ func TestTwoConfigurationsForOneLiveKey(t *testing.T) {
 		other := map[string]any{
 			"Name": "x", "LeaseTime": 21 * time.Second, "RenewalTime": 3 * time.Second, "Margin": 500 * time.Millisecond,
 			"WatchdogPeriod": time.Second, "Fair": true, "Reentrant": true, "Fencing": true, "FenceRecordTime": 2 * time.Hour, "MaxHandoffs": 5,
-			"MaxHandoffTime": time.Second, "MinHold": time.Second, "MaxHold": time.Minute, "Recovery": anteroom.RecoverNotify,
+			"MaxHandoffTime": time.Second, "Linger": time.Second, "MinHold": time.Second, "MaxHold": time.Minute, "Recovery": anteroom.RecoverNotify,
 			"AlertThreshold": 3, "Replicas": 1, "ReplicaTimeout": 100 * time.Millisecond, "StringHolders": true,
 		}
 		side := map[string]bool{"Name": true}

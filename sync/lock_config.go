@@ -99,6 +99,21 @@ type LockConfig struct {
 	// Semaphore to 1 ms.
 	MaxHandoffTime time.Duration
 
+	// Linger lets the process keep a lock that it unlocks while nobody waits, owned by
+	// nobody, for up to this long and half of what is left of its lease. The next Lock of
+	// the process then needs no command. As soon as another process waits, the lock is
+	// given back, and does not linger again for a second. It is not renewed meanwhile: if
+	// the process dies, others wait for what is left of the lease.
+	//
+	// To Redis, and so to Inspect, a lock that lingers is held. A TryLock of another process
+	// is refused, unless Linger is set there: then it waits for up to three round trips and
+	// 2 ms. A client outside the line, such as Redisson, waits for the end of Linger.
+	//
+	// Nothing lingers with MinHold, a fixed lease or MaxHandoffs of -1, nor with Fencing after
+	// less than 2 µs for each owner since the grant. With Replicas the next Lock still waits
+	// for them. From 1 ms to 24 hours; 0: not at all. Defaults to 0.
+	Linger time.Duration
+
 	// MinHold keeps the key taken for at least this long after it was granted,
 	// also if it is released earlier: a cron job on many machines runs once even
 	// if their clocks differ by this much. It is not kept for a release that does not

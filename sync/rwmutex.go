@@ -48,7 +48,7 @@ func (m *Manager) RWMutex(key string) *RWMutex {
 }
 
 // NewRWMutex returns the read-write lock that cfg describes, or an *Error that wraps ErrConfig. A field of cfg that is
-// zero has the value of Config.Defaults; MaxHandoffTime defaults to 1 ms here. Reentrant, StringHolders, MinHold,
+// zero has the value of Config.Defaults; MaxHandoffTime defaults to 1 ms here. Reentrant, StringHolders, Linger, MinHold,
 // Replicas, and a negative RenewalTime are for a Mutex: ErrConfig names them. MaxHandoffs has no meaning.
 func (m *Manager) NewRWMutex(cfg LockConfig) (*RWMutex, error) {
 	rw := new(RWMutex)

@@ -67,12 +67,15 @@ func (m *Manager) settings(cfg LockConfig, capacity int64) *settings {
 			Class: cfg.Name, Fair: cfg.Fair,
 			Lease:   lock.Lease{For: cfg.LeaseTime, Period: cfg.RenewalTime, Margin: cfg.Margin},
 			Fencing: cfg.Fencing, RecordTime: cfg.FenceRecordTime,
-			MaxHandoffs: max(cfg.MaxHandoffs, 0), MaxHandoffTime: cfg.MaxHandoffTime, MinHold: cfg.MinHold,
+			MaxHandoffs: max(cfg.MaxHandoffs, 0), MaxHandoffTime: cfg.MaxHandoffTime, Linger: cfg.Linger, MinHold: cfg.MinHold,
 			Replicas: cfg.Replicas, ReplicaTimeout: cfg.ReplicaTimeout, StringHolders: cfg.StringHolders,
 			Timeout: m.cfg.commandTimeout(cfg.LeaseTime), Capacity: max(capacity, 0),
 		}}
 		if cfg.Fencing && m.cfg.Dialect != DialectDesignDocument { // its clients count tokens one by one
 			s.lock.MaxHandoffs = 0
+		}
+		if cfg.MinHold > 0 || cfg.RenewalTime < 0 || s.lock.MaxHandoffs == 0 { // MinHold counts from the grant, and is for each owner
+			s.lock.Linger = 0
 		}
 		s.lock.Of = s
 		s.lock.Prepare()
@@ -87,7 +90,7 @@ func (m *Manager) settings(cfg LockConfig, capacity int64) *settings {
 // others only name or report it.
 var equalFields = []string{
 	"LeaseTime", "RenewalTime", "Margin", "WatchdogPeriod", "Fair", "Reentrant", "Fencing", "FenceRecordTime",
-	"MaxHandoffs", "MaxHandoffTime", "MinHold", "MaxHold", "Recovery", "AlertThreshold", "Replicas", "ReplicaTimeout", "StringHolders",
+	"MaxHandoffs", "MaxHandoffTime", "Linger", "MinHold", "MaxHold", "Recovery", "AlertThreshold", "Replicas", "ReplicaTimeout", "StringHolders",
 }
 
 // differs returns the name of the first field in which two settings of one key contradict
@@ -141,6 +144,7 @@ func (c LockConfig) withDefaults(defaults LockConfig) LockConfig {
 	c.FenceRecordTime = cmp.Or(c.FenceRecordTime, defaults.FenceRecordTime)
 	c.MaxHandoffs = cmp.Or(c.MaxHandoffs, defaults.MaxHandoffs)
 	c.MaxHandoffTime = cmp.Or(c.MaxHandoffTime, defaults.MaxHandoffTime)
+	c.Linger = cmp.Or(c.Linger, defaults.Linger)
 	c.MinHold = cmp.Or(c.MinHold, defaults.MinHold)
 	c.MaxHold = cmp.Or(c.MaxHold, defaults.MaxHold)
 	c.LongWait = cmp.Or(c.LongWait, defaults.LongWait)

@@ -63,6 +63,8 @@ func (c *LockConfig) mustFitShared(capacity int64) error {
 		return configError("Fencing", "is for a Mutex and an RWMutex: those who share a Semaphore have no order")
 	case c.RenewalTime < 0:
 		return configError("RenewalTime", "is negative; the units of a process are renewed together, and the option Lease ends one Hold")
+	case c.Linger > 0:
+		return configError("Linger", "is for a Mutex: a process keeps units that nobody uses for 10 ms")
 	case c.MinHold > 0:
 		return configError("MinHold", "is for a Mutex: the units that a process gives back are free immediately")
 	case c.Replicas > 0:

@@ -378,7 +378,7 @@ func TestShared_S9_WhatOnlyAMutexCan(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, _ := manager(t, s.client(), anteroom.Config{})
 		for field, cfg := range map[string]anteroom.LockConfig{
-			"Reentrant": {Reentrant: true}, "StringHolders": {StringHolders: true}, "MinHold": {MinHold: time.Second},
+			"Reentrant": {Reentrant: true}, "StringHolders": {StringHolders: true}, "Linger": {Linger: time.Second}, "MinHold": {MinHold: time.Second},
 			"Replicas": {Replicas: 1}, "RenewalTime": {RenewalTime: -1}, "Fencing": {Fencing: true},
 		} {
 			cfg.Key = "k"

@@ -49,7 +49,7 @@ func (m *Manager) Counts() map[string]observe.Count {
 // countedIn returns c with the key k more, which has f.
 func countedIn(c observe.Count, k *lock.Key, f queue.Front, now lock.Moment) observe.Count {
 	switch f.Current.State {
-	case queue.Owned, queue.Granted, queue.Lost: // this process has the lock in Redis, as far as it knows
+	case queue.Owned, queue.Granted, queue.Lost, queue.Lingers: // this process has the lock in Redis, as far as it knows
 		c.Held++
 	}
 	if o := k.Owner(); o != nil { // a lock that is just coming or going has no owner

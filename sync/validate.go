@@ -89,6 +89,7 @@ func (c LockConfig) normalSettings() (LockConfig, error) {
 		within("Margin", c.Margin, time.Millisecond, c.LeaseTime/10, "LeaseTime/10"),
 		within("WatchdogPeriod", c.WatchdogPeriod, 10*time.Millisecond, time.Hour, ""),
 		within("MaxHandoffTime", c.MaxHandoffTime, time.Millisecond, maxLease, ""),
+		within("Linger", c.Linger, time.Millisecond, longest, of, 0),
 		within("MinHold", c.MinHold, time.Millisecond, longest, of, 0),
 		within("MaxHold", c.MaxHold, max(minLease, c.MinHold), maxRecordTime, "", 0),
 		within("FenceRecordTime", c.FenceRecordTime, max(minRecordTime, 2*c.LeaseTime), maxRecordTime, ""),

@@ -196,6 +196,12 @@ func facts(g lock.AnyHeld, o *lock.Owner, now time.Duration) (watchdog.Facts, bo
 		f.LastConfirmed = granted // of a call: the lease counts from a statement of long before it
 	}
 	f.Fixed, f.RenewalFailures, f.Stretched = terms.Fixed() || g.Unrenewed(), lease.Failures(), g.Stretched()
+	if held, is := g.(*lock.Held); is && held.Lingers() {
+		f.Fixed = true // it is not renewed now
+	}
+	if o != nil && cfg.Linger > 0 && f.LastConfirmed.Before(f.Since) && now-o.Since() < terms.Period {
+		f.Fixed = true // it was not renewed before its owner came, and need not have been yet
+	}
 	if o != nil { // between two owners nobody holds for too long, and nobody is gone
 		f.MaxHold = cfg.MaxHold
 		if t, is := o.Holder.(*tenure); is && !terms.Fixed() {

@@ -44,7 +44,7 @@ type handoverPlan struct {
 // answer is the result of an order.
 type answer struct {
 	At   int64         // lock: after its return; unlock: before its call
-	Took time.Duration // ping
+	Took time.Duration // of the order
 }
 
 var errAsleep = fmt.Errorf("a waiter did not get the released lock within %v", obey)
@@ -52,6 +52,36 @@ var errAsleep = fmt.Errorf("a waiter did not get the released lock within %v", o
 // handOver measures hand-overs between two processes. A waiter that does not get the lock ends the round, and the
 // figures show it.
 func handOver(ctx context.Context, r round) (f figures, err error) {
+	return between(ctx, r, func(a *child.Process) error { _, err := order(a, "lock"); return err }, once,
+		func(a *child.Process) error { _, err := order(a, "unlock"); return err })
+}
+
+// idleElsewhere measures how long a process takes to get a lock that another one has unlocked, and nobody has locked since.
+func idleElsewhere(ctx context.Context, r round) (f figures, err error) {
+	nothing := func(*child.Process) error { return nil }
+	return between(ctx, r, nothing, func(a, b *child.Process) (took, trip time.Duration, err error) {
+		var did answer
+		time.Sleep(time.Second) // for so long after the last recall the lock does not linger
+		for _, word := range []string{"lock", "unlock"} {
+			if _, err := order(a, word); err != nil {
+				return 0, 0, err
+			}
+		}
+		time.Sleep(silence + rand.N(silence/2))
+		if did, err = order(b, "ping"); err != nil {
+			return 0, 0, err
+		}
+		trip = did.Took
+		if did, err = order(b, "lock"); err != nil {
+			return 0, 0, err
+		}
+		_, err = order(b, "unlock")
+		return did.Took, trip, err
+	}, nothing)
+}
+
+// between measures something again and again between two processes, which swap roles.
+func between(ctx context.Context, r round, first func(a *child.Process) error, once func(a, b *child.Process) (took, trip time.Duration, err error), last func(a *child.Process) error) (f figures, err error) {
 	var both [2]*child.Process
 	asleep := false
 	defer func() {
@@ -75,7 +105,7 @@ func handOver(ctx context.Context, r round) (f figures, err error) {
 		}
 	}
 	a, b := both[0], both[1]
-	if _, err := order(a, "lock"); err != nil {
+	if err := first(a); err != nil {
 		return nil, err
 	}
 	var overs, trips []time.Duration
@@ -93,7 +123,7 @@ func handOver(ctx context.Context, r round) (f figures, err error) {
 		}
 		a, b = b, a
 	}
-	if _, err := order(a, "unlock"); err != nil {
+	if err := last(a); err != nil {
 		return nil, err
 	}
 	return handoverFigures(overs, trips), nil
@@ -186,8 +216,8 @@ func handoverRole(ctx context.Context, l *child.Link, raw json.RawMessage) error
 			err = h.Unlock()
 		case "ping":
 			err = rdb.Ping(ctx).Err()
-			a.Took = time.Since(before)
 		}
+		a.Took = time.Since(before)
 		if err == nil {
 			err = l.Send(a)
 		}

@@ -32,7 +32,7 @@ var (
 	shared   = append([]string{library.AnteroomFair, library.Anteroom}, peers...)
 	// contenders are all that differ under contention.
 	contenders = slices.DeleteFunc(library.All(), func(name string) bool {
-		return name == library.AnteroomDefaults || name == library.Nothing
+		return name == library.AnteroomDefaults || name == library.AnteroomLinger || name == library.Nothing
 	})
 )
 
@@ -103,7 +103,7 @@ func manyProcesses() (all []scenario) {
 		for _, n := range []int{4, 16, 40, 64} {
 			s := scenario{
 				name: fmt.Sprintf("one-each-%d-hold-%v", n, hold), title: fmt.Sprintf("%d processes × 1 goroutine, one key, held %v", n, hold),
-				group: "Many processes, one goroutine each", libraries: deployed, kind: library.Short, processes: n,
+				group: "Many processes, one goroutine each", libraries: slices.Insert(slices.Clone(deployed), 1, library.AnteroomLinger), kind: library.Short, processes: n,
 				// Held for 1 ms, the lock goes round 64 processes about 20 times: one turn more or less is 5 %.
 				load:   load{Goroutines: 1, Keys: 1, Hold: hold, Warm: 400 * ms, For: 2 * time.Second},
 				rounds: 2, measure: together,
@@ -134,7 +134,12 @@ func handovers() []scenario {
 		libraries: append([]string{library.Anteroom}, peers...), kind: library.Short, processes: 2, placed: true,
 		load: load{Goroutines: 1, Keys: 1, For: time.Second}, rounds: 6, measure: handOver,
 	}
-	return []scenario{s, s.away(2, time.Second)}
+	free := scenario{
+		name: "idle-elsewhere", title: "A lock that another process has just unlocked", group: s.group,
+		libraries: []string{library.AnteroomDefaults, library.AnteroomLinger, library.Rueidislock}, kind: library.Short, processes: 2, placed: true,
+		load: load{Goroutines: 1, Keys: 1, For: time.Second}, rounds: 4, measure: idleElsewhere,
+	}
+	return []scenario{s, s.away(2, time.Second), free}
 }
 
 // readersAndWriters is one RWMutex that most only read, in one process and in several, and a Semaphore.

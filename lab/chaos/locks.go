@@ -28,10 +28,12 @@ func locks(n int) []anteroom.LockConfig {
 			c.MinHold = 60 * time.Millisecond
 		case 7:
 			c.RenewalTime = -1
+		case 9:
+			c.Linger = 300 * time.Millisecond
 		}
 		c.Reentrant = i%7 != 4
 		if units(n)[i] > 0 {
-			c.MinHold, c.RenewalTime, c.Reentrant, c.MaxHandoffs = 0, 0, false, 0
+			c.MinHold, c.Linger, c.RenewalTime, c.Reentrant, c.MaxHandoffs = 0, 0, 0, false, 0
 			c.Fencing = units(n)[i] == history.AllUnits
 		}
 		list = append(list, c)

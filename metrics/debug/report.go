@@ -68,7 +68,7 @@ type Lock struct {
 	Name
 	Manager string `json:"manager"`
 	Class   string `json:"class"`
-	// Status is "free", "acquiring", "granted", "owned", "releasing" or "lost".
+	// Status is "free", "acquiring", "granted", "owned", "lingers", "releasing" or "lost".
 	Status string `json:"status"`
 	Lost   bool   `json:"lost"`
 	// Owner is null if no goroutine of this process owns the lock, Lease if Redis has not granted it to this process.

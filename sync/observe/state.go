@@ -8,7 +8,8 @@ type State struct {
 	Key   string
 	Class string
 	// Status is the queue's state: "free", "acquiring", "granted" (to this process,
-	// and about to be taken), "owned", "releasing" or "lost" (and not yet unlocked).
+	// and about to be taken), "owned", "lingers" (nobody owns it, and this process keeps
+	// it: LockConfig.Linger), "releasing" or "lost" (and not yet unlocked).
 	Status string
 	// Holder is the field in Redis, Goroutine who acquired (0 if nobody owns it), Kind
 	// how, as WaiterState has it; a "hold" or "try" may be released by any goroutine.

@@ -50,6 +50,16 @@ func byLock(name string, o options, fair bool) Library {
 	}
 }
 
+// byLingering is Anteroom as most programs have it, with Linger.
+func byLingering(name string) Library {
+	l := byLock(name, defaults, false)
+	l.Settings = "Lock and Unlock, no Observer; Linger of 1 s, otherwise the default LockConfig; " + defaults.words
+	l.Open = func(addr string) (Client, error) {
+		return openAnteroom(defaults.client(addr), anteroom.Config{Defaults: anteroom.LockConfig{Linger: time.Second}}, nil)
+	}
+	return l
+}
+
 // byAcquire is Anteroom with everything on: a Hold for each acquisition, the watchdog (on by default), and an
 // Observer whose series are registered in a Prometheus registry.
 func byAcquire(name string, fair bool) Library {

@@ -94,6 +94,7 @@ const (
 const (
 	Anteroom         = "anteroom"
 	AnteroomDefaults = "anteroom-default-client"
+	AnteroomLinger   = "anteroom-linger"
 	AnteroomFair     = "anteroom-fair"
 	AnteroomFull     = "anteroom-full"
 	AnteroomFullFair = "anteroom-full-fair"
@@ -121,7 +122,7 @@ func Peers() []string { return []string{Redsync, Redislock, Rueidislock} }
 // All are the names of all libraries, in the order of the tables.
 func All() []string {
 	return []string{
-		Anteroom, AnteroomDefaults, AnteroomFair, AnteroomFull, AnteroomFullFair,
+		Anteroom, AnteroomDefaults, AnteroomLinger, AnteroomFair, AnteroomFull, AnteroomFullFair,
 		Redsync, Redislock, Rueidislock, Mutex, Semaphore, Nothing,
 	}
 }
@@ -133,6 +134,8 @@ func For(name string, kind Kind) (Library, error) {
 		return byLock(name, mindful, false), nil
 	case AnteroomDefaults:
 		return byLock(name, defaults, false), nil
+	case AnteroomLinger:
+		return byLingering(name), nil
 	case AnteroomFair:
 		return byLock(name, mindful, true), nil
 	case AnteroomFull:

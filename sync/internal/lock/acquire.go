@@ -77,7 +77,8 @@ func (k *Key) Acquire(ctx context.Context, o *Owner, lease *Lease) error {
 			k.l.waiters.Put(w)
 			return nil
 		}
-		again := err == errAgain && !o.Kind.IsTry() || err == ErrClosed && !o.Kind.IsRefusable() //nolint:errorlint // never wrapped
+		// A try that comes in without a wait has found a lock that lingered: what became of that is not its own.
+		again := err == errAgain && (in || !o.Kind.IsTry()) || err == ErrClosed && !o.Kind.IsRefusable() //nolint:errorlint // never wrapped
 		if !again {
 			k.l.settled()
 			if err == errAgain { //nolint:errorlint // never wrapped
@@ -108,6 +109,9 @@ func (k *Key) admit(ctx context.Context, o *Owner, w *queue.Waiter) error {
 		return k.leave(ctx, g, w, ErrClosed)
 	}
 	now := k.l.leases.Glance()
+	if k.set.Linger > 0 {
+		now = k.l.leases.Now() // the machine may have been suspended while it lingered
+	}
 	k.mu.Lock()
 	// What was held against the owner before, who had decided to pass the grant on already, is not held against o.
 	// The conversation is asked, too: what it has heard while Held.fix replaced the lease has ended neither.
@@ -137,6 +141,9 @@ func (k *Key) admit(ctx context.Context, o *Owner, w *queue.Waiter) error {
 	k.mu.Unlock()
 	if !ok {
 		return k.leave(ctx, g, w, cmp.Or(wrong, errAgain))
+	}
+	if l := g.lease.Load(); k.set.Linger > 0 && !l.Fresh(now) {
+		l.Hurry() // it was not renewed while it lingered
 	}
 	k.oust() // if it was quicker than one who takes the lock
 	return nil

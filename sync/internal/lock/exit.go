@@ -11,7 +11,7 @@ import (
 // ExitResult says how an exit ended.
 type ExitResult struct {
 	ReleaseResult
-	HandedOff bool // to the next owner of this process
+	HandedOff bool // to the next owner of this process, who may be still to come
 	Nested    bool // other units remain
 	Stale     bool // the tenure had ended before
 }
@@ -24,7 +24,10 @@ func (o *Owner) Exit(ctx context.Context) ExitResult {
 	// Both clocks are read: a process that was stopped or suspended learns here that the lock is lost.
 	now := k.l.leases.Now()
 	may, newTurn := g.mayHandOff(o, now)
-	exit, _ := k.q.Exit(o.number, may)
+	exit := queue.HandedOff
+	if k.set.Linger == 0 || !may || !o.keep(now) {
+		exit, _ = k.q.Exit(o.number, may)
+	}
 	left := o.units.Add(-1)
 	switch exit {
 	case queue.HandedOff:

@@ -72,8 +72,13 @@ func (k *Key) newGrantLocked() *Held {
 	return g
 }
 
-// Names returns the key and the field, for renewals.
-func (g *Held) Names() (key, field string) { return g.k.name, g.Field() }
+// Names returns the key and the field, for renewals; nothing while the lock lingers, which is not renewed.
+func (g *Held) Names() (key, field string) {
+	if g.Lingers() {
+		return "", ""
+	}
+	return g.k.name, g.Field()
+}
 
 // Key returns the grant's key.
 func (g *Held) Key() *Key { return g.k }

@@ -23,14 +23,17 @@ type Key struct {
 	refs  atomic.Int64 // at 0 the key is over, and stays so
 	link  *Link
 
-	cur       atomic.Pointer[Held]                  // the last one
-	renews    atomic.Uint64                         // the unit that was made to last because too little was left of it
-	contended atomic.Uint64                         // the newest unit for which another client is known to wait
-	deleted   atomic.Uint64                         // the newest unit that a message says was deleted; its grant may be still to come
-	asked     atomic.Int64                          // the Moment of the last answer that would have said so
-	others    atomic.Int64                          // the Moment at which a foreign holder was last seen; 0: never
-	failed    atomic.Pointer[string]                // the server from which the last statement had no usable answer; nil: it had one
-	tracked   atomic.Pointer[lettucecompat.Tracked] // its grant, once that is tracked
+	cur          atomic.Pointer[Held]                  // the last one
+	renews       atomic.Uint64                         // the unit that was made to last because too little was left of it
+	contended    atomic.Uint64                         // the newest unit for which another client is known to wait
+	deleted      atomic.Uint64                         // the newest unit that a message says was deleted; its grant may be still to come
+	asked        atomic.Int64                          // the Moment of the last answer that would have said so
+	others       atomic.Int64                          // the Moment at which a foreign holder was last seen; 0: never
+	failed       atomic.Pointer[string]                // the server from which the last statement had no usable answer; nil: it had one
+	tracked      atomic.Pointer[lettucecompat.Tracked] // its grant, once that is tracked
+	lingersUntil atomic.Int64                          // the Moment until which the lock lingers, or last did
+	timed        atomic.Int64                          // the Moment at which the first timer of lingered fires; 0: none is set
+	paused       atomic.Bool                           // the lock does not linger for now: see pauseLinger
 
 	mu       sync.Mutex
 	talk     Conversation
@@ -42,6 +45,7 @@ type Key struct {
 	busy     bool          // counted in Locks.unsettled, with a reference
 	retryAt  Moment        // after a lease that could not be secured nothing is pending until then
 	retries  int           // so many in a row could not
+	patience Moment        // until then a try waits, in case the lock lingers elsewhere
 	takes    *Taking       // who has ordered the last statement that takes the lock, talk.took
 	silenced bool          // the client is closed: nothing is stated at a time, only for somebody
 }
@@ -113,7 +117,7 @@ func (k *Key) demandLocked(now Moment) Demand {
 			return Quiet
 		}
 		return Pending
-	case queue.Granted, queue.Owned, queue.Releasing:
+	case queue.Granted, queue.Owned, queue.Lingers, queue.Releasing:
 		return Owned
 	}
 	return Quiet
@@ -159,8 +163,10 @@ func (k *Key) nextLocked() *Statement {
 		}
 	}
 	if s == nil {
-		if now < pause {
-			until = min(until, pause)
+		for _, at := range []Moment{pause, k.patience} {
+			if now < at {
+				until = min(until, at)
+			}
 		}
 		k.wakeLocked(until, now)
 	}
@@ -176,6 +182,7 @@ func (k *Key) checkTryLocked(now, pause Moment) {
 	switch {
 	case k.talk.Have() == Unit && !k.talk.entered:
 		k.q.Refuse(errLate)
+	case k.talk.Have() == Place && now < k.patience:
 	case k.talk.Have() == Place, now < k.talk.not, now < pause:
 		k.q.Refuse(ErrRefused)
 	case !k.talk.open:
@@ -247,6 +254,9 @@ func (k *Key) take(h News, s *Statement, a *lettucecompat.Answer) Event {
 	if s != nil {
 		k.flying--
 		k.answeredLocked(s, a)
+		if h.Word == Waits {
+			k.patientLocked(s)
+		}
 	}
 	gone, givenUp := false, false
 	if g != nil && g.concludeLocked(s, h, e) {
@@ -305,7 +315,7 @@ func (k *Key) enterLocked() bool {
 func (k *Key) carryOut(o queue.Order) {
 	switch o {
 	case queue.Nothing:
-	case queue.SendRelease: // the waiter for whom the grant came has given up
+	case queue.SendRelease: // the waiter for whom the grant came has given up, or it has lingered
 		if g := k.cur.Load(); g != nil {
 			g.giveBack()
 		}

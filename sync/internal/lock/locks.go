@@ -216,6 +216,9 @@ func (l *Locks) Heard(m lettucecompat.Message) {
 	switch m.Kind {
 	case lettucecompat.MessageContended:
 		k.noteContended(m.N)
+		if g := k.cur.Load(); g != nil {
+			g.recall(l.now())
+		}
 	case lettucecompat.MessageForced:
 		l.newest(&k.deleted, m.N) // newGrantLocked asks if it comes first
 		if g := k.cur.Load(); g != nil && g.n == m.N {
@@ -275,10 +278,12 @@ func (l *Locks) Forced(n uint64) {
 	}
 }
 
-// Resubscribed: messages may have been lost, so all places are confirmed, and all turns ask at their end.
+// Resubscribed: messages may have been lost, so all places are confirmed, all turns ask at their end, and
+// nothing lingers.
 func (l *Locks) Resubscribed() {
 	for _, k := range l.All() {
-		k.asked.Store(int64(-contendedTime))
+		k.asked.Store(int64(-k.set.askAfter()))
+		k.recall()
 		k.hear(News{Word: Retry})
 		k.kick()
 	}

@@ -55,9 +55,9 @@ func (g *Held) LossOr(reason renewal.Reason) *Loss {
 	return &Loss{Cause: g.lease.Load().Loss(reason), Owner: g.Owner()}
 }
 
-// report reports the loss, once.
+// report reports the loss, once. What is lost while it lingers nobody has lost.
 func (g *Held) report(l *Loss) {
-	if !g.reported.Swap(true) {
+	if lingered := l.Owner == nil && g.Owner() != nil && g.k.set.Linger > 0; !lingered && !g.reported.Swap(true) {
 		g.k.l.cfg.Reporter.Lost(g, l)
 	}
 }
@@ -110,7 +110,11 @@ func (g *Held) Lost(c renewal.Cause) {
 // that is so, or verify for a fixed lease, which has none. Without an answer it is believed to be lost, and nothing is
 // stated while its owner may work.
 func (g *Held) forced() {
-	if asked := g.force.Swap(true); !g.lease.Load().Hurry() && !asked {
+	asked := g.force.Swap(true)
+	if g.k.recall() {
+		return // it lingered: nothing renews it, and the release shows whether it was there
+	}
+	if !g.lease.Load().Hurry() && !asked {
 		g.ask()
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 const (
 	othersTime    = 10 * time.Second // a foreign holder is believed to come again for so long
-	contendedTime = time.Second      // a turn that has not asked for longer asks at its end
+	contendedTime = time.Second      // a turn that has not asked for longer, or for Linger, asks at its end
 )
 
 // watchLocked listens for the release of a foreign holder, which calls nobody.
@@ -47,7 +47,10 @@ func (k *Key) foreign(now Moment) bool {
 }
 
 // noteContended notes that another client waits for a unit.
-func (k *Key) noteContended(unit uint64) { k.l.newest(&k.contended, unit) }
+func (k *Key) noteContended(unit uint64) {
+	k.pauseLinger()
+	k.l.newest(&k.contended, unit)
+}
 
 // newest keeps the unit that a message is about, if it is the newest such. The message may come before the answer that gives the
 // unit, and one about an earlier unit after it. Anybody can send one, so it must not be about a later one than there is.
@@ -61,5 +64,8 @@ func (l *Locks) newest(known *atomic.Uint64, unit uint64) {
 
 // somebody reports whether another client may wait for the unit, which this client has.
 func (k *Key) somebody(unit uint64, now Moment) bool {
-	return k.contended.Load() == unit || now-Moment(k.asked.Load()) > contendedTime
+	return k.contended.Load() == unit || now-Moment(k.asked.Load()) > k.set.askAfter()
 }
+
+// askAfter is how long after an answer a turn asks at its end.
+func (s *Settings) askAfter() time.Duration { return max(contendedTime, s.Linger) }

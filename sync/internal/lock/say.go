@@ -73,7 +73,7 @@ func (k *Key) state(s *Statement, mayBeHeld bool) (News, lettucecompat.Answer) {
 	}
 	if s.Keep == 0 && s.Want == 1 {
 		t := k.taker()
-		wire.Try, wire.First = k.tries(), t != nil && t.From == ""
+		wire.Try, wire.First = k.tries() && k.set.Linger == 0, t != nil && t.From == ""
 	}
 	a := k.l.wire.State(context.Background(), wire)
 	return k.news(s, &a), a
@@ -129,6 +129,7 @@ func (k *Key) news(s *Statement, a *lettucecompat.Answer) News {
 		h.Word = HasNot
 	case lettucecompat.WordWaits:
 		h.Word, h.Lease = Waits, k.rhythm(a)
+		k.pauseLinger()
 	case lettucecompat.WordLost:
 		h.Word = Lost
 	}
@@ -165,10 +166,11 @@ func (l *Locks) rhythm(life time.Duration, ahead int, next time.Duration) time.D
 // change something, all that can be notified.
 func (k *Key) refuse(s *Statement, a *lettucecompat.Answer) {
 	k.mu.Lock()
-	last := k.talk.last == s.N
+	last, patient := k.talk.last == s.N, k.l.now() < k.patience
 	k.mu.Unlock()
 	switch {
 	case !last:
+	case a.Outcome == lettucecompat.OutcomeOK && a.Word == lettucecompat.WordWaits && patient:
 	case a.Outcome == lettucecompat.OutcomeOK && (a.Word == lettucecompat.WordRefused || a.Word == lettucecompat.WordWaits):
 		k.q.Refuse(ErrRefused)
 	case a.Outcome == lettucecompat.OutcomeOK && a.Word != lettucecompat.WordVoid:

@@ -25,6 +25,7 @@ type Settings struct {
 	RecordTime     time.Duration
 	MaxHandoffs    int // 0: each owner is granted the lock by Redis
 	MaxHandoffTime time.Duration
+	Linger         time.Duration // a lock that nobody wants is kept for so long at most; 0: not at all
 	MinHold        time.Duration
 	Replicas       int
 	ReplicaTimeout time.Duration

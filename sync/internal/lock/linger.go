@@ -1,0 +1,100 @@
+package lock
+
+import (
+	"time"
+
+	"github.com/anteroom/anteroom/queue"
+)
+
+// This file is how a process keeps a lock that none of its goroutines wants: see Settings.Linger. The queue says Lingers then,
+// and to the conversation the unit is owned. Nothing is stated and nothing renewed, so a process that dies delays others by
+// what is left of the lease. It ends when a message says that another client waits, at a close, or after a time that leaves
+// half of the lease. A try waits in line for a moment, so that there is such a message.
+
+// lingerPause is for how long the lock does not linger after another client was seen that had it or waited for it. Processes
+// that take turns would recall it from each other each time, for 1.5 round trips; now they do so once a second at most. A longer
+// pause saves little more, and costs a process that has the lock to itself again two round trips for each owner.
+const lingerPause = time.Second
+
+// Lingers reports whether nobody of this process has g or waits for it, which it keeps.
+func (g *Held) Lingers() bool { return g.k.q.Word().State() == queue.Lingers && g.k.cur.Load() == g }
+
+// keep ends the tenure of o, which exits and may hand off, and keeps its grant. It changes nothing where o has another unit,
+// or somebody waits here, or may wait elsewhere: the message may be lost, so each Linger Redis is asked.
+func (o *Owner) keep(now time.Duration) bool {
+	g, k := o.g, o.g.k
+	if k.paused.Load() || g.mustReturn(now) || !k.l.wire.Listening() {
+		return false
+	}
+	until := now + min(k.set.Linger, g.lease.Load().Remaining(now)/2)
+	k.lingersUntil.Store(int64(until))
+	if !k.q.Keep(o.number) {
+		return false
+	}
+	k.wakeLingering(until, now)
+	g.recall(now) // what was heard before the queue said Lingers has recalled nothing
+	return true
+}
+
+// wakeLingering sets a timer, unless one is set that fires no later. One serves many tenures; a later grant may last for less.
+func (k *Key) wakeLingering(until, now Moment) {
+	for set := k.timed.Load(); set == 0 || int64(until) < set; set = k.timed.Load() {
+		if k.timed.CompareAndSwap(set, int64(until)) {
+			time.AfterFunc(until-now, k.lingered)
+			return
+		}
+	}
+}
+
+// lingered gives back what has lingered for long enough.
+func (k *Key) lingered() {
+	k.timed.Store(0)
+	if k.q.Word().State() != queue.Lingers {
+		return // the next one to keep the grant sets the timer
+	}
+	if until, now := Moment(k.lingersUntil.Load()), k.l.now(); now < until {
+		k.wakeLingering(until, now)
+		return
+	}
+	k.recall()
+}
+
+// pauseLinger: another client was seen. The key stays in use until the pause is over, so as to remember it.
+func (k *Key) pauseLinger() {
+	if k.set.Linger > 0 && k.paused.CompareAndSwap(false, true) {
+		k.refs.Add(1)
+		time.AfterFunc(lingerPause, func() {
+			k.paused.Store(false)
+			k.Done()
+		})
+	}
+}
+
+// recall gives g back if nobody wants it here and it must not linger.
+func (g *Held) recall(now Moment) {
+	if g.mustReturn(now) {
+		g.k.recall()
+	}
+}
+
+// mustReturn reports whether g must not linger: another client may wait for it, somebody says that it was deleted, or this client is
+// closing.
+func (g *Held) mustReturn(now Moment) bool {
+	return g.k.somebody(g.n, now) || g.force.Load() || g.k.l.closing.Load()
+}
+
+// recall gives back what nobody wants here. False: there was nothing such.
+func (k *Key) recall() bool {
+	order := k.q.Recall()
+	k.carryOut(order)
+	return order != queue.Nothing
+}
+
+// patientLocked lets a try in front whose ask s was answered with a place wait for what becomes of that. Where the lock
+// lingers, three messages lead to a call: to the holder, its release, and the call.
+func (k *Key) patientLocked(s *Statement) {
+	if at, known := k.talk.sentAt(s.N); known && k.set.Linger > 0 && s.Keep == 0 && k.tries() {
+		now := k.l.now()
+		k.patience = now + min(3*(now-at)+2*time.Millisecond, k.set.Timeout)
+	}
+}
