@@ -45,6 +45,9 @@ const (
 	takenPerS     = "acquisitions_per_s" // while the locks were taken, by 64 goroutines
 	freedPerS     = "releases_per_s"
 	locksLost     = "locks_lost" // until their release
+
+	removalP50 = "removal_p50_us" // from the call of DEL until the holder is notified
+	removalP99 = "removal_p99_us"
 )
 
 // columns are the figures in the order of the tables, with their heads.
@@ -68,6 +71,8 @@ var columns = [][2]string{
 	{redisPercent, "Redis CPU"},
 	{redisPerItem, "Redis' memory each"},
 	{commandsInAll, "commands sent"},
+	{removalP50, "removal noticed p50"},
+	{removalP99, "removal noticed p99"},
 	{takenPerS, "taken/s"},
 	{freedPerS, "released/s"},
 	{commandsPerOp, "commands/op"},

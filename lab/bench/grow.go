@@ -131,15 +131,19 @@ func holdAll(ctx context.Context, l *child.Link, c library.Client, plan growPlan
 	if err := watched(l, f, plan.For); err != nil {
 		return err
 	}
+	gone, found, err := removeSome(ctx, plan.Addr, handles)
+	if err != nil {
+		return err
+	}
 	began = time.Now()
 	var lost atomic.Int64
 	_ = each(plan.N, func(i int) error {
-		if handles[i].Unlock() != nil {
+		if handles[i].Unlock() != nil && i >= gone {
 			lost.Add(1)
 		}
 		return nil
 	})
-	return l.Send(figures{freedPerS: float64(plan.N) / time.Since(began).Seconds(), locksLost: float64(lost.Load())})
+	return l.Send(found.add(figures{freedPerS: float64(plan.N) / time.Since(began).Seconds(), locksLost: float64(lost.Load())}))
 }
 
 // watched tells the parent that all items are there, leaves the process undisturbed for d, and tells its cost.

@@ -181,4 +181,6 @@ func (h *anteroomHold) Lock(ctx context.Context) (err error) {
 	return err
 }
 
+func (h *anteroomHold) Held() (string, context.Context) { return h.hold.Key(), h.hold.Context() }
+
 func (h *anteroomHold) Unlock() error { return h.hold.Release(context.Background()) }

@@ -58,6 +58,13 @@ type Sharer interface {
 	RUnlock() error
 }
 
+// Watched is a Handle whose owner is notified of a loss.
+type Watched interface {
+	Handle
+	// Held returns the key in Redis, and a context that ends when the lock is lost.
+	Held() (key string, ctx context.Context)
+}
+
 // Version returns the version of the library in this program.
 func (l Library) Version() string {
 	if l.Module == "" {

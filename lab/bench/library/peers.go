@@ -135,12 +135,15 @@ func (c rueidislockClient) Close() error { c.locker.Close(); return nil }
 type rueidislockHandle struct {
 	locker  rueidislock.Locker
 	key     string
+	held    context.Context
 	release context.CancelFunc
 }
 
 func (h *rueidislockHandle) Lock(ctx context.Context) (err error) {
-	_, h.release, err = h.locker.WithContext(ctx, h.key)
+	h.held, h.release, err = h.locker.WithContext(ctx, h.key)
 	return err
 }
+
+func (h *rueidislockHandle) Held() (string, context.Context) { return "rueidislock:0:" + h.key, h.held }
 
 func (h *rueidislockHandle) Unlock() error { h.release(); return nil }
