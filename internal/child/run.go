@@ -36,9 +36,6 @@ func Run(roles map[string]Role) {
 
 func run(role Role, name string) int {
 	l := &Link{out: os.Stdout, lines: make(chan []byte, 16)}
-	if role == nil {
-		return l.end(fmt.Errorf("a child has no role %q", name))
-	}
 	bound, err := time.ParseDuration(os.Getenv(boundEnv))
 	if err != nil {
 		return l.end(err)
@@ -55,6 +52,9 @@ func run(role Role, name string) int {
 	var plan json.RawMessage
 	if err := l.Receive(&plan); err != nil {
 		return l.end(err)
+	}
+	if role == nil { // only now: the parent's plan must meet somebody who reads it
+		return l.end(fmt.Errorf("a child has no role %q", name))
 	}
 	return l.end(role(ctx, l, plan))
 }
