@@ -423,3 +423,70 @@ func TestGate_HammerNobodyStarves(t *testing.T) {
 		})
 	}
 }
+
+// A writer meets an open gate that nobody is inside of, and a reader that joins at that moment.
+func TestGate_I15_AReaderThatJoinsBesideAWriter(t *testing.T) {
+	g := new(queue.Gate)
+	zero := time.Now()
+	g.Init(all, false, time.Hour, zero)
+	now := func() time.Duration { return time.Since(zero) }
+	first := &queue.Waiter{Need: all}
+	if in, _, err := g.Enter(first); in || err != nil {
+		t.Fatal(in, err)
+	}
+	g.Granted(all, false, time.Hour)
+	if _, err := g.Wait(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	g.Exit(first)
+	open := func() { // a reader opens the gate for others
+		r := &queue.Waiter{Need: 1, Kind: queue.NoNotify}
+		if in, _, err := g.Enter(r); !in || err != nil {
+			t.Fatal(in, err)
+		}
+		g.Leave()
+	}
+	open()
+	var inside atomic.Int64
+	var stop atomic.Bool
+	spin := func(n int) {
+		for range n {
+			stop.Load()
+		}
+	}
+	var reader sync.WaitGroup
+	reader.Go(func() {
+		for !stop.Load() {
+			if g.TryJoin(now()) {
+				inside.Add(1)
+				spin(100)
+				inside.Add(-1)
+				g.Leave()
+				spin(200)
+			}
+		}
+	})
+	refused, alone := 0, 0
+	for end := time.Now().Add(20 * time.Second); (refused < 20_000 || alone < 20_000) && time.Now().Before(end); {
+		open()
+		w := &queue.Waiter{Need: all, Kind: queue.Try}
+		in, _, _ := g.Enter(w)
+		if !in {
+			refused++
+			continue
+		}
+		alone++
+		for range 100 {
+			if inside.Load() > 0 {
+				t.Error("a reader is inside beside a writer")
+				break
+			}
+		}
+		g.Exit(w)
+	}
+	stop.Store(true)
+	reader.Wait()
+	if refused == 0 || alone == 0 {
+		t.Errorf("%d writers met a reader, %d were alone", refused, alone)
+	}
+}

@@ -138,8 +138,8 @@ type LockConfig struct {
 	LongWait time.Duration
 
 	// Replicas is the number of replicas that must confirm a grant before it counts: a
-	// renewal with WAIT precedes the return. It lowers the risk that a failover loses the lock and does not
-	// remove it. From 0 to 16. Defaults to 0.
+	// renewal with WAIT precedes the return. It lowers the risk that a failover loses the
+	// lock and does not remove it. From 0 to 16. Defaults to 0.
 	Replicas int
 
 	// ReplicaTimeout is how long a grant waits for Replicas. From 1 ms to
@@ -151,9 +151,10 @@ type LockConfig struct {
 	// StringHolders shares the key with a library that keeps a lock as a string, while a
 	// fleet changes over from redsync, redislock, or rueidislock with KeyMajority 1: such a
 	// string counts as held by another until it is deleted or expires, and without a TTL for
-	// ever. (That library finds our lock taken without a notification.) The first two in line ask
-	// every 100 ms, and while strings were seen every second turn leaves the lock free for
-	// two round trips, at least 1 ms. Take it off when the other library is gone. docs/migrating.md has the steps. Defaults to false: a string is an
-	// ErrConfig, since it may be data.
+	// ever. (That library finds our lock taken without a notification.) The first two in
+	// line ask every 100 ms, and every second turn leaves the lock free for two round trips,
+	// at least 1 ms; a library that takes the lock again right after its release passes us
+	// all the same. Take it off when the other library is gone. docs/migrating.md has the
+	// steps. Defaults to false: a string is an ErrConfig, since it may be data.
 	StringHolders bool
 }

@@ -42,6 +42,7 @@ type console struct {
 	mu   sync.Mutex
 	out  io.Writer
 	live string // the live line that is on the screen, guarded by mu
+	says string // what it says beside the time, guarded by mu
 }
 
 func newConsole(out io.Writer, verbose bool) *console {
@@ -102,22 +103,25 @@ func (c *console) plain(text string) {
 
 // write writes a line above the live line. The caller holds mu.
 func (c *console) write(text string) {
-	live := c.live
 	c.show("")
 	fmt.Fprintln(c.out, text)
-	c.show(live)
+	c.show(c.says)
 }
 
 // status replaces the live line; "" removes it. Without a terminal it does nothing.
 func (c *console) status(format string, args ...any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.show(fmt.Sprintf(format, args...))
+	c.says = fmt.Sprintf(format, args...)
+	c.show(c.says)
 }
 
-// show puts text over the present live line, with spaces over the end of a longer one, so that no escape codes are
-// needed. One column stays free: with it a terminal would start a new line. The caller holds mu.
+// show puts the time and text over the present live line, with spaces over the end of a longer one, so that no escape codes
+// are needed. One column stays free: with it a terminal would start a new line. The caller holds mu.
 func (c *console) show(text string) {
+	if text != "" {
+		text = fmt.Sprintf("%6.1fs  live     %s", time.Since(c.begin).Seconds(), text)
+	}
 	if c.width == 0 || text == c.live {
 		return
 	}

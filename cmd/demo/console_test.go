@@ -3,6 +3,7 @@ package main
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -20,22 +21,40 @@ func TestConsole_PipeGetsPlainLinesThatFit(t *testing.T) {
 	}
 }
 
-// A longer live line leaves nothing behind a shorter one, and lines are above it.
+// A longer live line leaves nothing behind a shorter one, lines are above it, and it is never older than those.
 func TestConsole_TerminalRewritesItsLiveLine(t *testing.T) {
-	var out strings.Builder
-	c := newConsole(&out, true)
-	c.width = 12
-	c.status("a live line that is too long")
-	c.status("short")
-	c.plain("line")
-	c.status("")
-	const want = "\ra live line" + "\rshort      " + "\r     \rline\n" + "\rshort" + "\r     \r"
-	if out.String() != want {
-		t.Errorf("%q, want %q", out.String(), want)
-	}
-	c.coloured = true
-	c.say(markFault, "red")
-	if !strings.Contains(out.String(), "\x1b[1;33mFAULT  \x1b[0m  red\n") {
-		t.Errorf("no colour: %q", out.String())
+	synctest.Test(t, func(t *testing.T) {
+		var out strings.Builder
+		c := newConsole(&out, true)
+		c.width = 25
+		c.status("too long to fit")
+		c.status("short")
+		time.Sleep(time.Second)
+		c.plain("line")
+		c.status("")
+		const want = "\r   0.0s  live     too lo" + "\r   0.0s  live     short " +
+			"\r                       \rline\n" + "\r   1.0s  live     short" + "\r                       \r"
+		if out.String() != want {
+			t.Errorf("%q, want %q", out.String(), want)
+		}
+		c.coloured = true
+		c.say(markFault, "red")
+		if !strings.Contains(out.String(), "\x1b[1;33mFAULT  \x1b[0m  red\n") {
+			t.Errorf("no colour: %q", out.String())
+		}
+	})
+}
+
+// The last line says in words how the run has ended.
+func TestDemo_LastLine(t *testing.T) {
+	for want, r := range map[string]result{
+		"9 acquisitions by 2 processes, 1 faults, 1 losses reported, 0 overlaps: no lock was held twice": {Processes: 2, Acquisitions: 9, Faults: 1, Lost: 1},
+		" 1 overlaps: no lock was held twice but where a fault destroyed it, ":                           {Overlaps: 1},
+		": FAILED, with 1 violations and 0 promises missed":                                              {Violations: 1},
+		": FAILED, with 0 violations and 2 promises missed":                                              {Failed: 2},
+	} {
+		if !strings.Contains(r.String(), want) {
+			t.Errorf("%q, want %q", r.String(), want)
+		}
 	}
 }

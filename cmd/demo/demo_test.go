@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -18,33 +17,24 @@ import (
 	"github.com/anteroom/anteroom/metrics/debug"
 )
 
-var lastLine = regexp.MustCompile(`(?:^|\n)acquisitions=(\d+) handoffs=(\d+) faults=(\d+) lost=(\d+) overlaps=(\d+) violations=(\d+) failed=(\d+)\n$`)
-
-// lastFigures are the numbers of a last line.
-type lastFigures struct{ acquisitions, handoffs, faults, lost, overlaps, violations, failed int }
-
-// lastOf checks the format of the last line and returns its figures.
-func lastOf(t *testing.T, out string) lastFigures {
+// lastOf returns the figures of the last line of a run with --json.
+func lastOf(t *testing.T, out string) (r result) {
 	t.Helper()
-	m := lastLine.FindStringSubmatch(out)
-	if m == nil {
-		t.Fatalf("no last line in:\n%s", out)
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &r); err != nil {
+		t.Fatalf("%v in the last line of:\n%s", err, out)
 	}
-	n := make([]int, len(m))
-	for i := 1; i < len(m); i++ {
-		n[i], _ = strconv.Atoi(m[i])
-	}
-	return lastFigures{n[1], n[2], n[3], n[4], n[5], n[6], n[7]}
+	return r
 }
 
 // wantGood checks a run that had time for faults.
-func wantGood(t *testing.T, status int, out, errs string) lastFigures {
+func wantGood(t *testing.T, status int, out, errs string) result {
 	t.Helper()
 	if errs != "" {
 		t.Fatalf("exit status %d, standard error %q:\n%s", status, errs, out)
 	}
 	f := lastOf(t, out)
-	if status != 0 || f.violations != 0 || f.failed != 0 || f.faults == 0 || f.lost == 0 || f.acquisitions == 0 || f.handoffs == 0 {
+	if status != 0 || f.Violations != 0 || f.Failed != 0 || f.Faults == 0 || f.Lost == 0 || f.Acquisitions == 0 || f.HandOffs == 0 {
 		t.Fatalf("exit status %d:\n%s", status, out)
 	}
 	return f
@@ -60,7 +50,7 @@ func TestDemo_EmbeddedRun(t *testing.T) {
 		third = scrape(t, urlPattern.FindString(text)+"?process=3")
 	})
 	out.On("mailing is usable again", func(string) { cancel() })
-	status := run(ctx, []string{"--for", "2m", "--verbose"}, &out, &errs)
+	status := run(ctx, []string{"--for", "2m", "--verbose", "--json"}, &out, &errs)
 	wantGood(t, status, out.String(), errs.String())
 	// On a busy machine a process may not get the lock that its fault needs, and then the next one is hit; and leases
 	// end before the watchdog comes.
@@ -149,7 +139,7 @@ func checkMetrics(t *testing.T, page string, processes int) {
 // An interrupt as Ctrl-C sends it, to a process of its own, in the middle of a fault: the run still waits for its
 // effects.
 func TestDemo_I5_InterruptEndsEarlyWithLastLine(t *testing.T) {
-	cmd := exec.Command(os.Args[0], "--for", "10m", "--processes", "2")
+	cmd := exec.Command(os.Args[0], "--for", "10m", "--processes", "2", "--json")
 	cmd.Env = append(os.Environ(), asCommand+"=1")
 	var out, errs screen.Screen
 	cmd.Stdout, cmd.Stderr = &out, &errs
@@ -174,7 +164,7 @@ func TestDemo_I5_InterruptEndsEarlyWithLastLine(t *testing.T) {
 // A run whose library does not report a loss fails and names it.
 func TestDemo_I4_UnreportedLossFailsTheRun(t *testing.T) {
 	var out screen.Screen
-	d := newDemo(options{length: 2 * time.Second, processes: 2}, &out)
+	d := newDemo(options{length: 2 * time.Second, processes: 2, json: true}, &out)
 	d.server = startEmbedded(t)
 	if err := d.connect(t.Context()); err != nil {
 		t.Fatal(err)
@@ -192,8 +182,8 @@ func TestDemo_I4_UnreportedLossFailsTheRun(t *testing.T) {
 	err := d.conclude()
 	f := lastOf(t, out.String())
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-	named := lines[len(lines)-1-f.failed : len(lines)-1] // right above the last line
-	if err == nil || f.faults == 0 || f.lost != 0 || f.failed == 0 ||
+	named := lines[len(lines)-1-f.Failed : len(lines)-1] // right above the last line
+	if err == nil || f.Faults == 0 || f.Lost != 0 || f.Failed == 0 ||
 		!strings.Contains(named[0], "FAILED   the loss of invoices with reason gone was not reported within") ||
 		!strings.Contains(out.String(), "not reported within 6.25s: the loss of invoices with reason gone") {
 		t.Fatalf("%v:\n%s", err, out.String())

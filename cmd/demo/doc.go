@@ -24,7 +24,8 @@
 //
 // I2: on a plain key every overlap and every lost update is a violation, and so is every loss caused by an outage of
 // the server that is shorter than the lease, if the holder was inside for 600 ms before it. A lock that a release has
-// passed on to a waiting process has a lease of two seconds until its first renewal (docs/guarantees.md §2).
+// passed on to a waiting process has a lease of two seconds until its first renewal (docs/guarantees.md §2). Readers of
+// an RWMutex may be inside together, and no writer beside them.
 //
 // I3: on a fenced key an overlap is only counted; violations are an accepted write with no token or with one older
 // than a token seen before, a token given to two holds, and an accepted write that is lost.

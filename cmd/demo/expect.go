@@ -20,6 +20,8 @@ type expectation struct {
 	done    chan struct{} // closed when it has happened, in time or not
 	took    time.Duration
 	by      int // the process that entered
+
+	explained bool // its overlap was; guarded by ledger.mu
 }
 
 // expectLoss registers that a loss of key with one of these reasons must be reported. It is called before the fault,
@@ -80,6 +82,16 @@ func (l *ledger) meet(key string, reason observe.LossReason, process int) *expec
 		}
 	}
 	return nil
+}
+
+// explain says once for a fault why a process enters beside another. The caller holds ledger.mu.
+func (l *ledger) explain(key string, process int) {
+	for _, x := range l.expected {
+		if x.key == key && len(x.reasons) > 0 && !x.isDone() && !x.explained {
+			x.explained = true
+			l.note("process %d enters before the other one knows: the token refuses what that one writes now", process)
+		}
+	}
 }
 
 // lossReported handles a loss that the library reported. It returns how long after its fault it came, and false if no

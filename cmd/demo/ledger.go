@@ -13,13 +13,17 @@ import (
 // show.
 type resource interface {
 	// enter begins a visit to key and returns its number and the value found there. On a fenced key a token that is
-	// too old is not admitted; the visit counts all the same, because its visitor believes that it holds the lock.
+	// too old is not admitted; the visit counts all the same, because its visitor believes that it holds the lock. A
+	// visitor that only reads has the token reads.
 	enter(key string, token int64) Pass
 	// write replaces the value and reports whether the resource accepted it.
 	write(visit, value int64) bool
 	// leave ends the visit. An unknown visit is ignored.
 	leave(visit int64)
 }
+
+// reads is the token of a visitor that does not write, and may be beside others that do not.
+const reads = -1
 
 // Pass is the answer to enter.
 type Pass struct {
@@ -33,7 +37,8 @@ type Pass struct {
 //
 // All methods are safe for concurrent use, and none blocks on anything but mu.
 type ledger struct {
-	say func(format string, args ...any) // prints a violation
+	say  func(format string, args ...any) // prints a violation
+	note func(format string, args ...any) // prints what explains an overlap
 	// admits is the rule of a fenced resource; tests replace it with a broken one.
 	admits func(newest, token int64) bool
 
@@ -50,13 +55,17 @@ type ledger struct {
 }
 
 // sums is the ledger's part of the last lines.
-type sums struct{ faults, lost, overlaps, refused int }
+type sums struct {
+	faults, lost, overlaps, refused int
+	reads, readers                  int // visits that only read, and the most of them at once
+}
 
 // account is the ledger's page for one key. Guarded by ledger.mu.
 type account struct {
 	name   string // for display
 	fenced bool
-	inside int // visits under way
+	inside int // visits under way that may write
+	reads  int // the others
 	value  int64
 	writes int64 // accepted ones: the value expected at the end
 	// newest is the largest token that the resource has seen.
@@ -79,7 +88,7 @@ const maxSaid = 20
 
 // newLedger returns a ledger with an empty page for each lock.
 func newLedger(prefix string, locks []lock, say func(string, ...any)) *ledger {
-	l := &ledger{say: say, admits: admits, accounts: map[string]*account{}, visits: map[int64]*visit{}}
+	l := &ledger{say: say, note: func(string, ...any) {}, admits: admits, accounts: map[string]*account{}, visits: map[int64]*visit{}}
 	for _, k := range locks {
 		l.accounts[prefix+k.name] = &account{name: k.name, fenced: k.fenced, began: map[int]time.Time{}}
 	}
@@ -115,10 +124,17 @@ func (l *ledger) enter(process int, key string, token int64) Pass {
 	l.lastVisit++
 	id := l.lastVisit
 	l.visits[id] = &visit{account: a, process: process, token: token}
-	if a.inside > 0 && a.fenced {
+	switch {
+	case a.inside > 0 && a.fenced:
 		l.sums.overlaps++
-	} else if a.inside > 0 {
-		l.violate("two concurrent holders: process %d entered %s while %d were inside", process, a.name, a.inside)
+		l.explain(key, process)
+	case a.inside > 0, a.reads > 0 && token != reads:
+		l.violate("two concurrent holders: process %d entered %s while %d were inside", process, a.name, a.inside+a.reads)
+	}
+	if token == reads {
+		a.reads++
+		l.sums.reads, l.sums.readers = l.sums.reads+1, max(l.sums.readers, a.reads)
+		return Pass{Visit: id, Value: a.value, Admitted: true}
 	}
 	a.inside++
 	a.began[process] = time.Now()
@@ -185,7 +201,15 @@ func (l *ledger) leave(id int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if v := l.visits[id]; v != nil {
-		delete(l.visits, id)
+		l.endLocked(id, v)
+	}
+}
+
+func (l *ledger) endLocked(id int64, v *visit) {
+	delete(l.visits, id)
+	if v.token == reads {
+		v.account.reads--
+	} else {
 		v.account.inside--
 	}
 }
@@ -197,8 +221,7 @@ func (l *ledger) gone(process int) {
 	defer l.mu.Unlock()
 	for id, v := range l.visits {
 		if v.process == process {
-			delete(l.visits, id)
-			v.account.inside--
+			l.endLocked(id, v)
 		}
 	}
 }

@@ -50,6 +50,40 @@ func wantViolation(t *testing.T, l *ledger, s *said, words string) {
 	}
 }
 
+func TestDemo_I2_ReadersAreTogetherAndAWriterAlone(t *testing.T) {
+	const key = "test:" + keyShared
+	l, s := testLedger()
+	one, two := l.enter(1, key, reads), l.enter(2, key, reads)
+	l.leave(one.Visit)
+	l.leave(two.Visit)
+	section(l, 1, key, 0)
+	l.enter(3, key, reads)
+	if l.sums.reads != 3 || l.sums.readers != 2 || len(s.lines) > 0 {
+		t.Fatalf("%+v, said %q", l.sums, s.lines)
+	}
+	l.enter(1, key, 0)
+	wantViolation(t, l, s, "two concurrent holders: process 1 entered prices while 1 were inside")
+
+	l, s = testLedger()
+	l.enter(1, key, 0)
+	l.enter(2, key, reads)
+	wantViolation(t, l, s, "two concurrent holders: process 2 entered prices while 1 were inside")
+}
+
+// An overlap that a fault has caused is explained once, where it shows.
+func TestDemo_I3_AnOverlapIsExplained(t *testing.T) {
+	l, s := testLedger()
+	l.note = s.say
+	l.enter(1, fencedKey, 1)
+	l.enter(2, fencedKey, 2) // no fault
+	l.expectLoss(fencedKey, time.Second, observe.LostGone)
+	l.enter(2, fencedKey, 3)
+	l.enter(3, fencedKey, 4)
+	if len(s.lines) != 1 || !strings.Contains(s.lines[0], "process 2 enters before the other one knows") {
+		t.Errorf("said %q", s.lines)
+	}
+}
+
 func TestDemo_I2_GoodRunHasNoViolation(t *testing.T) {
 	l, s := testLedger()
 	for n := range int64(100) {

@@ -78,7 +78,7 @@ func (d *demo) live(ctx context.Context) {
 			d.console.detail(markEvent, "%s", events)
 		}
 		before = all
-		d.console.status("%6.1fs  live     %s", time.Since(d.console.begin).Seconds(), text)
+		d.console.status("%s", text)
 	}
 }
 

@@ -95,16 +95,16 @@ func (w *worker) event(e observe.Event) {
 // reported as a problem.
 func (w *worker) start() error {
 	for _, k := range w.locks {
-		mu, err := w.m.NewMutex(k.config(w.plan.Prefix))
+		round, err := w.rounds(k)
 		if err != nil {
 			return err
 		}
 		for range k.goroutines {
 			w.wg.Go(func() {
 				for w.ctx.Err() == nil {
-					if err := k.round(w, mu); isFinal(err) {
+					if err := round(); isFinal(err) {
 						// Waiting does not help; the same answer would come again.
-						w.report(Report{Process: w.plan.Process, Kind: kindProblem, Key: mu.Key(), Text: err.Error()})
+						w.report(Report{Process: w.plan.Process, Kind: kindProblem, Key: w.plan.Prefix + k.name, Text: err.Error()})
 						return
 					}
 				}
@@ -112,6 +112,16 @@ func (w *worker) start() error {
 		}
 	}
 	return nil
+}
+
+// rounds returns what a goroutine repeats with k.
+func (w *worker) rounds(k lock) (func() error, error) {
+	if k.shared != nil {
+		rw, err := w.m.NewRWMutex(k.config(w.plan.Prefix))
+		return func() error { return k.shared(w, rw) }, err
+	}
+	mu, err := w.m.NewMutex(k.config(w.plan.Prefix))
+	return func() error { return k.round(w, mu) }, err
 }
 
 // locked is the drop-in use, as a sync.Locker. Lock cannot be cancelled, so the end of the run waits for the current
@@ -144,6 +154,23 @@ func (w *worker) longJob(mu *anteroom.Mutex) error {
 		pass := w.res.enter(mu.Key(), 0)
 		pause(ctx, time.Second+rand.N(time.Second))
 		w.res.write(pass.Visit, pass.Value+1)
+		w.res.leave(pass.Visit)
+		return nil
+	})
+}
+
+// priced mostly reads, beside others that read, and sometimes writes, alone.
+func (w *worker) priced(rw *anteroom.RWMutex) error {
+	defer pause(w.ctx, rand.N(restTime))
+	if rand.N(10) == 0 {
+		return rw.Do(w.ctx, func(context.Context) error {
+			w.increment(rw.Key(), 0, 0)
+			return nil
+		})
+	}
+	return rw.RDo(w.ctx, func(ctx context.Context) error {
+		pass := w.res.enter(rw.Key(), reads)
+		pause(ctx, rand.N(5*time.Millisecond))
 		w.res.leave(pass.Visit)
 		return nil
 	})

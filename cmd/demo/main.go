@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -70,6 +71,7 @@ type options struct {
 	processes int
 	listen    string // host and port; port 0 is any free one
 	verbose   bool
+	json      bool
 }
 
 const usage = `Shows the library at work, with faults, and checks what it promises.
@@ -97,12 +99,18 @@ func parse(args []string, errs io.Writer) (o options, err error) {
 	f.IntVar(&o.processes, "processes", 4, "how `many` processes take part, from 2 to 64")
 	f.StringVar(&o.listen, "listen", "127.0.0.1:0", "`address` of /metrics; embedded: of /debug/anteroom/")
 	f.BoolVar(&o.verbose, "verbose", false, "also print the library's other events, and figures every second")
+	f.BoolVar(&o.json, "json", false, "make the last line an object in JSON")
 	err = f.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		fmt.Fprint(errs, usage)
-		f.SetOutput(errs)
-		f.PrintDefaults()
+		f.VisitAll(func(f *flag.Flag) {
+			what, about := flag.UnquoteUsage(f)
+			if f.DefValue != "" && f.DefValue != "false" {
+				about += " (default " + f.DefValue + ")"
+			}
+			fmt.Fprintf(errs, "  %-19s %s\n", strings.TrimSpace("--"+f.Name+" "+what), about)
+		})
 		return o, err
 	case err != nil:
 		return o, fmt.Errorf("%w; %w", err, errUsage)

@@ -13,6 +13,8 @@ type lock struct {
 	// round is what a goroutine repeats with the lock; an error says that it did not take place. Together the rounds
 	// cover the library's API: the drop-in one, the one with a Hold, and the one with a function.
 	round func(w *worker, mu *anteroom.Mutex) error
+	// shared is round where the lock is an RWMutex.
+	shared func(w *worker, rw *anteroom.RWMutex) error
 	// goroutines is how many of one process use the lock: enough for a queue in each process, so that hand-offs
 	// happen, and few enough that a machine of two cores spends most of its time waiting.
 	goroutines int
@@ -50,6 +52,9 @@ const (
 	keyAway    = "export"
 )
 
+// keyShared is the lock with readers.
+const keyShared = "prices"
+
 // demoLocks lists the locks of a run.
 func demoLocks() []lock {
 	fenced := func(name string, lease time.Duration) lock {
@@ -61,6 +66,7 @@ func demoLocks() []lock {
 		{name: "stock", round: (*worker).locked, goroutines: 8, fair: true, lease: plainLease, renewal: plainRenewal},
 		{name: "orders", round: (*worker).acquired, goroutines: 8, lease: plainLease, renewal: plainRenewal},
 		{name: "report", round: (*worker).longJob, goroutines: 1, fair: true, lease: plainLease, renewal: plainRenewal},
+		{name: keyShared, shared: (*worker).priced, goroutines: 8, lease: plainLease, renewal: plainRenewal},
 		fenced(keyDeleted, plainLease),
 		fenced(keyForced, plainLease),
 		fenced(keyForgot, forgetLease),
@@ -76,7 +82,7 @@ func (k lock) config(prefix string) anteroom.LockConfig {
 	return anteroom.LockConfig{
 		Key: prefix + k.name, Name: k.name, LeaseTime: k.lease, RenewalTime: k.renewal,
 		WatchdogPeriod: watchdogPeriod, Fair: k.fair, Fencing: k.fenced, AlertThreshold: 1,
-		Reentrant: true, // or another goroutine may unlock what one that ends has locked, and the watchdog accuses none
+		Reentrant: k.shared == nil, // or another goroutine may unlock what one that ends has locked, and the watchdog accuses none
 	}
 }
 

@@ -30,7 +30,7 @@ func TestDemo_I6_RealProcessesLeaveNothingBehind(t *testing.T) {
 	var page string
 	out.On("an operator releases", func(text string) { page = scrape(t, urlPattern.FindString(text)) })
 	out.On("mailing is usable again", func(string) { cancel() })
-	args := []string{"--for", "2m", "--processes", "2", "--redis", s.URL()}
+	args := []string{"--for", "2m", "--processes", "2", "--json", "--redis", s.URL()}
 	status := run(ctx, args, &out, &errs)
 	wantGood(t, status, out.String(), errs.String())
 	checkMetrics(t, page, 2)

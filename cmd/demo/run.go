@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -61,6 +62,7 @@ func newDemo(o options, out io.Writer) *demo {
 	prefix := "anteroom-demo:" + strings.ToLower(rand.Text()[:8]) + ":"
 	d := &demo{opts: o, prefix: prefix, console: newConsole(out, o.verbose)}
 	d.ledger = newLedger(d.prefix, demoLocks(), d.console.broken)
+	d.ledger.note = func(format string, args ...any) { d.console.say(markNote, format, args...) }
 	d.page, _ = debug.New(debug.Config{}) // the zero Config is valid
 	return d
 }
@@ -250,6 +252,7 @@ func (d *demo) conclude() error {
 	if violations == 0 {
 		d.console.say(markOK, "no two concurrent holders where no lock was destroyed; no update was lost")
 		d.console.say(markOK, "%d overlaps, only where a fault destroyed a lock: its holder did not know yet when the next one entered", s.overlaps)
+		d.console.say(markOK, "%s was read %d times, by up to %d at once, and each of its writers was alone", keyShared, s.reads, s.readers)
 		d.console.say(markOK, "fencing tokens stopped %d late accesses of holders that had lost their lock", s.refused)
 	}
 	if s.faults == 0 {
@@ -260,10 +263,42 @@ func (d *demo) conclude() error {
 	for _, f := range failures {
 		d.console.say(markFailed, "%s", f)
 	}
-	d.console.plain(fmt.Sprintf("acquisitions=%.0f handoffs=%.0f faults=%d lost=%d overlaps=%d violations=%d failed=%d",
-		all.acquired, all.handedOver, s.faults, s.lost, s.overlaps, violations, len(failures)))
-	if violations > 0 || len(failures) > 0 {
+	r := result{
+		Processes: d.opts.processes, Acquisitions: int(all.acquired), HandOffs: int(all.handedOver),
+		Faults: s.faults, Lost: s.lost, Overlaps: s.overlaps, Violations: violations, Failed: len(failures),
+	}
+	text := r.String()
+	if d.opts.json {
+		line, _ := json.Marshal(r) // it has numbers only
+		text = string(line)
+	}
+	d.console.plain(text)
+	if r.Violations > 0 || r.Failed > 0 {
 		return errFailed
 	}
 	return nil
+}
+
+// result is what the last line says.
+type result struct {
+	Processes    int `json:"processes"`
+	Acquisitions int `json:"acquisitions"`
+	HandOffs     int `json:"handoffs"`
+	Faults       int `json:"faults"`
+	Lost         int `json:"lost"`
+	Overlaps     int `json:"overlaps"`
+	Violations   int `json:"violations"`
+	Failed       int `json:"failed"`
+}
+
+func (r result) String() string {
+	verdict := "no lock was held twice"
+	switch {
+	case r.Violations > 0 || r.Failed > 0:
+		verdict = fmt.Sprintf("FAILED, with %d violations and %d promises missed", r.Violations, r.Failed)
+	case r.Overlaps > 0:
+		verdict = "no lock was held twice but where a fault destroyed it, and fencing tokens refused what came late"
+	}
+	return fmt.Sprintf("%d acquisitions by %d processes, %d faults, %d losses reported, %d overlaps: %s",
+		r.Acquisitions, r.Processes, r.Faults, r.Lost, r.Overlaps, verdict)
 }

@@ -95,15 +95,15 @@ func TestDemo_I1_SectionLiesInsideThePossession(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			mu, err := w.m.NewMutex(k.config("test:"))
+			round, err := w.rounds(k)
 			if err != nil {
 				t.Fatal(err)
 			}
 			// Alone, so that a lock that is released before the visit ends leaves no key.
-			if err := k.round(w, mu); err != nil {
+			if err := round(); err != nil {
 				t.Fatal(err)
 			}
-			if res.seen != 3 {
+			if res.seen != 3 && (k.shared == nil || res.seen != 2) { // who reads does not write
 				t.Errorf("%d looks, want enter, write and leave", res.seen)
 			}
 			if e.mini.Exists("test:" + k.name) {

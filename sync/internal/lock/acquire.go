@@ -213,7 +213,7 @@ func (k *Key) secure(ctx context.Context, g *Held, o *Owner) error {
 		return errAgain
 	}
 	if r.Outcome != lettucecompat.OutcomeRefused {
-		k.report(r.Err)
+		k.l.report(k, &k.failed, r.Err)
 	}
 	failed := failure(r.Outcome, r.Err)
 	if o.Kind.IsTry() || failed.Permanent && o.Kind.IsRefusable() {

@@ -151,7 +151,7 @@ func TestBeside_AReleaseThatFindsNothingAfterTheDeadline(t *testing.T) {
 	_, client := fresh(t)
 	rdb, c, f := client(), client(), &faults{}
 	c.AddHook(f)
-	p := newParty(t, c, nil)
+	p := newParty(t, c, func(set *Settings) { set.Timeout = 5 * time.Second }) // so long the exit waits for the answer
 	k := p.Key("k", p.set)
 	defer k.Done()
 	o, _ := enter(t, p, k)
@@ -166,8 +166,7 @@ func TestBeside_AReleaseThatFindsNothingAfterTheDeadline(t *testing.T) {
 	go func() { done <- o.Exit(context.Background()) }()
 	time.Sleep(1100 * time.Millisecond)
 	f.refuse.Store(0)
-	r := <-done
-	if r.Lost == nil && r.Err == nil {
+	if r := <-done; r.Lost == nil && r.Err == nil {
 		t.Error("said to be released")
 	}
 }

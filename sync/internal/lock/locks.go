@@ -2,6 +2,8 @@ package lock
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -162,23 +164,18 @@ func (k *Key) Done() {
 // Find returns the key with one reference more, or nil where it is not in use.
 func (l *Locks) Find(name string) *Key {
 	l.mu.Lock()
-	k := l.keys[name]
-	l.mu.Unlock()
-	if k == nil || !k.Use() {
-		return nil
+	defer l.mu.Unlock()
+	if k := l.keys[name]; k != nil && k.Use() {
+		return k
 	}
-	return k
+	return nil
 }
 
 // All returns the keys in use, without references. Acquisitions of new keys wait meanwhile: a millisecond for 100,000.
 func (l *Locks) All() []*Key {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	keys := make([]*Key, 0, len(l.keys))
-	for _, k := range l.keys {
-		keys = append(keys, k)
-	}
-	return keys
+	return slices.Collect(maps.Values(l.keys))
 }
 
 // landed: one statement was dealt with.

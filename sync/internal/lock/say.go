@@ -35,14 +35,28 @@ func (k *Key) say(s *Statement, mayBeHeld bool) lettucecompat.Answer {
 	return a
 }
 
-func (k *Key) send(s *Statement, mayBeHeld bool) (lettucecompat.Answer, Event) {
+// send is say up to the answer.
+func (k *Key) send(s *Statement, mayBeHeld bool) (a lettucecompat.Answer, e Event) {
 	k.l.wire.Subscribe()
+	var h News
 	switch {
 	case s.Want == 2:
-		return k.takeOver(s)
+		h, a = k.takeOver(s)
 	case s.Have == Unit && s.Keep == 1:
-		return k.renew(s)
+		h, a = k.renew(s)
+	default:
+		h, a = k.state(s, mayBeHeld)
 	}
+	e = k.take(h, s, &a)
+	k.l.report(k, &k.failed, a.Err)
+	if s.Want == 1 {
+		k.refuse(s, &a)
+	}
+	return a, e
+}
+
+// state sends any statement but the other two.
+func (k *Key) state(s *Statement, mayBeHeld bool) (News, lettucecompat.Answer) {
 	wire := lettucecompat.Statement{
 		Key: k.name, N: s.N, Since: s.Since, Terms: &k.set.Wire, Timeout: k.set.Timeout, MayBeHeld: mayBeHeld,
 		Have: lettucecompat.Have(s.Have), Keep: uint8(s.Keep), Want: uint8(s.Want),
@@ -58,45 +72,34 @@ func (k *Key) send(s *Statement, mayBeHeld bool) (lettucecompat.Answer, Event) {
 		k.mu.Unlock()
 	}
 	if s.Keep == 0 && s.Want == 1 {
-		wire.Try, wire.First = k.tries() && k.set.Linger == 0, k.seizes()
+		t := k.taker()
+		wire.Try, wire.First = k.tries() && k.set.Linger == 0, t != nil && t.From == ""
 	}
 	a := k.l.wire.State(context.Background(), wire)
-	h := k.news(s, &a)
-	e := k.take(h, s, &a)
-	k.report(a.Err)
-	if s.Want == 1 {
-		k.refuse(s, &a)
-	}
-	return a, e
+	return k.news(s, &a), a
 }
 
 // renew states that too little is left of a unit that nobody has entered. What is new is brief, but where that is not
 // enough, since answers are slow, it gets the whole lease.
-func (k *Key) renew(s *Statement) (a lettucecompat.Answer, e Event) {
+func (k *Key) renew(s *Statement) (News, lettucecompat.Answer) {
 	field := lettucecompat.NewField(k.l.cfg.ClientID, s.Since)
 	lease := k.times.Call
 	if k.renews.Swap(s.Since) == s.Since {
 		lease = k.times.Lease
 	}
 	r := k.l.wire.Extend(context.Background(), lettucecompat.Renewal{Key: k.name, Field: field, Lease: lease}, k.set.Timeout)
-	h := News{N: s.N, Unit: s.Since, Lease: lease}
+	h, a := News{N: s.N, Unit: s.Since, Lease: lease}, lettucecompat.Answer{Outcome: r.Outcome, Err: r.Err}
 	switch r.Outcome {
 	case lettucecompat.OutcomeOK:
-		h.Word = Has
+		h.Word, a.Word = Has, lettucecompat.WordHas
 	case lettucecompat.OutcomeGone:
-		h.Word = Lost
+		h.Word, a.Outcome, a.Word = Lost, lettucecompat.OutcomeOK, lettucecompat.WordLost
 	case lettucecompat.OutcomeFailed:
 		h.Word, h.Lease = Failed, pause()
 	default:
 		h.Word, h.Lease = Silence, pause()
 	}
-	a = lettucecompat.Answer{Outcome: r.Outcome, Err: r.Err}
-	e = k.take(h, s, &a)
-	k.report(r.Err)
-	if r.Outcome != lettucecompat.OutcomeOK && r.Outcome != lettucecompat.OutcomeGone {
-		k.refuse(s, &a)
-	}
-	return a, e
+	return h, a
 }
 
 // pause is jittered, so that processes that an outage has brought into step part.
@@ -239,10 +242,8 @@ func (e *AnswerError) Error() string { return e.Err.Error() }
 // Unwrap returns it.
 func (e *AnswerError) Unwrap() error { return e.Err }
 
-// report reports that a statement had no usable answer, or that it had one.
-func (k *Key) report(err error) { k.l.report(k, &k.failed, err) }
-
-// report does the same for k, of which the last one had no usable answer from the server failed; nil: it had one.
+// report reports that a statement for k had no usable answer, or that it had one. From the server failed the last one had
+// none; nil: it had one.
 func (l *Locks) report(k Named, failed *atomic.Pointer[string], err error) {
 	if err == nil {
 		l.cfg.Reporter.Answered(k, failed.Swap(nil))

@@ -102,7 +102,9 @@ func (k *SharedKey) enter(ctx context.Context, w *queue.Waiter, admits func() (b
 		}
 		if !in {
 			order, err := k.gate.Wait(ctx, w)
-			k.carryOut(order)
+			if order != queue.Nothing {
+				k.kick()
+			}
 			if err != nil {
 				return k.gaveUp(came, err)
 			}

@@ -1,6 +1,8 @@
 package lock
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -78,23 +80,18 @@ func (k *SharedKey) Done() {
 // FindShared returns the shared key with one reference more, or nil where it is not in use.
 func (l *Locks) FindShared(name string) *SharedKey {
 	l.mu.Lock()
-	k := l.shared[name]
-	l.mu.Unlock()
-	if k == nil || !k.Use() {
-		return nil
+	defer l.mu.Unlock()
+	if k := l.shared[name]; k != nil && k.Use() {
+		return k
 	}
-	return k
+	return nil
 }
 
 // AllShared returns the shared keys in use, without references.
 func (l *Locks) AllShared() []*SharedKey {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	keys := make([]*SharedKey, 0, len(l.shared))
-	for _, k := range l.shared {
-		keys = append(keys, k)
-	}
-	return keys
+	return slices.Collect(maps.Values(l.shared))
 }
 
 // Name returns the key's name in Redis.
@@ -226,13 +223,6 @@ func (k *SharedKey) kick() {
 	k.mu.Unlock()
 	if s != nil {
 		go k.say(s, false)
-	}
-}
-
-// carryOut carries out an order of the gate.
-func (k *SharedKey) carryOut(o queue.Order) {
-	if o != queue.Nothing {
-		k.kick()
 	}
 }
 

@@ -268,8 +268,8 @@ func TestShared_TheLastOneLeavesAgain(t *testing.T) {
 	v := p.mustTake(t, writes)
 	eventually(t, "the call lease was renewed", func() bool { return v.g.lease.Renewals() > 0 })
 	w := &queue.Waiter{Kind: queue.NoNotify, Need: 1}
-	_, order, _ := k.gate.Enter(w)
-	k.carryOut(order)
+	_, _, _ = k.gate.Enter(w)
+	k.kick()
 	go v.Exit(context.Background())
 	if _, err := k.gate.Wait(t.Context(), w); err != nil {
 		t.Fatal(err)

@@ -124,11 +124,8 @@ func (k *Key) mayResume(ctx context.Context) error {
 	}
 }
 
-// seizes reports whether the first waiter takes the lock from its holder, whatever that is.
-func (k *Key) seizes() bool { t := k.taker(); return t != nil && t.From == "" }
-
 // takeOver states that the lock is taken.
-func (k *Key) takeOver(s *Statement) (a lettucecompat.Answer, e Event) {
+func (k *Key) takeOver(s *Statement) (News, lettucecompat.Answer) {
 	t := s.By
 	r := k.l.wire.Take(context.Background(), lettucecompat.Taking{
 		Key: k.name, From: t.From, Place: s.Since, Unit: s.N, Terms: &k.set.Wire,
@@ -147,10 +144,7 @@ func (k *Key) takeOver(s *Statement) (a lettucecompat.Answer, e Event) {
 	case failed.Permanent:
 		t.spoil(failed)
 	}
-	a = lettucecompat.Answer{Outcome: r.Outcome, Err: r.Err}
-	e = k.take(h, s, &a)
-	k.report(r.Err)
-	return a, e
+	return h, lettucecompat.Answer{Outcome: r.Outcome, Err: r.Err}
 }
 
 // mistakenLocked says why o must not own the grant g: it is not what o has taken, or somebody else has taken it. Who resumes
