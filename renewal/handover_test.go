@@ -244,3 +244,33 @@ func TestManager_I9_LossesAreReportedAfterTheyAreTold(t *testing.T) {
 		}
 	})
 }
+
+// unused is an owner that nobody uses when it is asked first. Then somebody does, and hurries the lease.
+type unused struct {
+	lease atomic.Pointer[renewal.Lease]
+	used  atomic.Bool
+}
+
+func (*unused) Lost(renewal.Cause) {}
+
+func (o *unused) Names() (key, field string) {
+	if !o.used.Swap(true) {
+		o.lease.Load().Hurry()
+		return "", ""
+	}
+	return "k", "f"
+}
+
+func TestBatch_HurriedWhileItIsPutOff(t *testing.T) {
+	bubble(t, renewal.Config{Sender: &sender{}}, func(t *testing.T, m *renewal.Manager) {
+		o := &unused{}
+		sp := spec(1, &losses{})
+		sp.Owner = o
+		l := m.Add(sp)
+		o.lease.Store(l)
+		time.Sleep(10*time.Second + time.Millisecond)
+		synctest.Wait()
+		equal(t, "renewals", l.Renewals(), 1)
+		l.End()
+	})
+}

@@ -82,8 +82,12 @@ func (m *Manager) handOver(batch []*Lease, items []Item) (n int, at, last time.T
 			l.stage = idle // its next time is never, and it waits for its deadline
 			continue
 		case items[i].Key == "":
+			due := now
+			if !l.again { // else somebody has begun to use it, and hurried it
+				due += m.retryAfter(l.period, deadline-now)
+			}
 			l.stage, l.offbeat, l.again = idle, true, false
-			m.planLocked(l, now+m.retryAfter(l.period, deadline-now))
+			m.planLocked(l, due)
 			continue
 		}
 		batch[n], items[n] = l, items[i]

@@ -106,13 +106,17 @@ func TestLinger_LateInTheLease(t *testing.T) {
 		mu := mutex(t, m, anteroom.LockConfig{Key: "k", Linger: time.Hour, LeaseTime: time.Minute, RenewalTime: 3 * time.Second, WatchdogPeriod: 50 * time.Millisecond})
 		pass(mu) // the subscription begins
 		synctest.Wait()
-		for _, idle := range []time.Duration{15 * time.Second, 26900 * time.Millisecond} {
+		for _, late := range []bool{false, true} {
 			h := acquire(t, mu)
 			time.Sleep(time.Second) // it has its whole lease
 			ok(t, h.Release(bg))
+			idle := 15 * time.Second
+			if late { // less than half of the lease is left, and it still lingers
+				idle = 27700*time.Millisecond - 3*(time.Minute-s.TTL("k"))/4
+			}
 			time.Sleep(idle)
 			h = acquire(t, mu)
-			if idle > 20*time.Second {
+			if late {
 				time.Sleep(20 * time.Millisecond)
 				if ttl := s.TTL("k"); ttl < 59*time.Second {
 					t.Errorf("after %v it has %v left", idle, ttl)
