@@ -91,7 +91,7 @@ func TestExec_X5_Usage(t *testing.T) {
 		{[]string{"-E", "-1", "k", "--", "true"}, "from 0 to 255"},
 		{[]string{"--lease", "1ms", "k", "--", "true"}, "LeaseTime"},
 		{[]string{"--lease", "0", "k", "--", "true"}, "--lease"},
-		{[]string{"--at-least", "-1s", "k", "--", "true"}, "MinHold"},
+		{[]string{"--at-least", "-1s", "k", "--", "true"}, "--at-least"},
 		{[]string{"--grace", "-1s", "k", "--", "true"}, "--grace"},
 		{[]string{"", "--", "true"}, "Key"},
 		{[]string{"-c", "k", "--", "echo", "two"}, "one word"},

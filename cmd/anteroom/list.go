@@ -26,7 +26,7 @@ type listOptions struct {
 
 // listCommand returns the command `anteroom list`.
 func listCommand() *cobra.Command {
-	var o listOptions
+	o := listOptions{length: 30 * time.Second}
 	cmd := &cobra.Command{
 		Use:   "list [flags] [PATTERN]",
 		Short: "Show the locks that are held",
@@ -59,7 +59,7 @@ Redis refuses.
 	}
 	cmd.Flags().BoolVar(&o.json, "json", false, "print one line of JSON for each lock")
 	cmd.Flags().IntVarP(&o.most, "limit", "n", 1000, "show so many locks at most")
-	cmd.Flags().DurationVar(&o.length, "for", 30*time.Second, "search for this long at most")
+	durationVar(cmd, &o.length, "for", "", "longest search")
 	addTimeoutFlag(cmd, &o.timeout)
 	return cmd
 }
@@ -79,8 +79,8 @@ func runList(cmd *cobra.Command, o listOptions, pattern string) error {
 	switch {
 	case o.most <= 0:
 		return usageError("--limit is %d; it must be positive", o.most)
-	case o.length <= 0:
-		return usageError("--for is %v; it must be positive", o.length)
+	case o.length == 0:
+		return usageError("--for is 0; it must be longer")
 	}
 	op, err := newOperator(cmd, o.timeout)
 	if err != nil {

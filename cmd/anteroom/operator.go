@@ -33,7 +33,8 @@ const (
 
 // addTimeoutFlag adds the flag --timeout to a command.
 func addTimeoutFlag(cmd *cobra.Command, d *time.Duration) {
-	cmd.Flags().DurationVar(d, "timeout", defaultTimeout, "time limit for each answer of Redis")
+	*d = defaultTimeout
+	durationVar(cmd, d, "timeout", "", "time limit for each answer of Redis")
 }
 
 // named returns a check of the arguments: at least one key, and at most one unless many.

@@ -70,7 +70,7 @@ reconnects without limit.
 	cmd.Flags().BoolVar(&o.json, "json", false, "print lines of JSON")
 	cmd.Flags().BoolVarP(&o.fixed, "fixed", "F", false, "PATTERN is a literal key")
 	cmd.Flags().IntVarP(&o.count, "count", "n", 0, "end after so many releases; 0 means no limit")
-	cmd.Flags().DurationVar(&o.length, "for", 0, "end after watching for this long; 0 means no limit")
+	durationVar(cmd, &o.length, "for", "", "end after watching for this long; 0 means no limit")
 	return cmd
 }
 
@@ -79,8 +79,6 @@ func runWatch(ctx context.Context, cmd *cobra.Command, o watchOptions, args []st
 	switch {
 	case o.count < 0:
 		return usageError("--count is %d; it must not be negative", o.count)
-	case o.length < 0:
-		return usageError("--for is %v; it must not be negative", o.length)
 	case o.fixed && len(args) == 0:
 		return usageError("--fixed: KEY is missing")
 	}
