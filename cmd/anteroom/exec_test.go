@@ -85,6 +85,7 @@ func TestExec_X5_Usage(t *testing.T) {
 		{[]string{"--nonsense", "k", "--", "true"}, "nonsense"},
 		{[]string{"-n", "-w", "1s", "k", "--", "true"}, "nonblock"},
 		{[]string{"-w", "-1s", "k", "--", "true"}, "must be a duration"},
+		{[]string{"k", "true"}, "\nusage: anteroom exec [flags] KEY -- COMMAND [ARG...]; see anteroom exec --help\n"},
 		{[]string{"-w", "-1", "k", "--", "true"}, "seconds"},
 		{[]string{"-w", "soon", "k", "--", "true"}, "must be a duration"},
 		{[]string{"-E", "256", "k", "--", "true"}, "from 0 to 255"},

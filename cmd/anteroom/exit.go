@@ -56,7 +56,7 @@ func redisError(err error) error {
 
 // diagnosis says why the Redis that cmd names did not serve, as far as that can be found out; "" where it is not about that.
 func diagnosis(cmd *cobra.Command, code int, err error) string {
-	if code != exitUnavailable && !strings.Contains(err.Error(), "unknown command") {
+	if code == exitUsage || code != exitUnavailable && !strings.Contains(err.Error(), "unknown command") { // cobra says that, too
 		return ""
 	}
 	url, _, wrong := address(cmd)
@@ -68,9 +68,9 @@ func diagnosis(cmd *cobra.Command, code int, err error) string {
 }
 
 // began makes every error before the command's own work a usage error: an unknown command or flag, a wrong number of
-// arguments. judge gives such an error its exit status. A command with a PersistentPreRun of its own must check its
-// flag groups there itself.
-func began(root *cobra.Command) (judge func(error) error) {
+// arguments. judge gives such an error its exit status, and adds the form of the command. A command with a
+// PersistentPreRun of its own must check its flag groups there itself.
+func began(root *cobra.Command) (judge func(*cobra.Command, error) error) {
 	started := false
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		if err := cmd.ValidateRequiredFlags(); err != nil {
@@ -82,11 +82,13 @@ func began(root *cobra.Command) (judge func(error) error) {
 		started = true
 		return nil
 	}
-	return func(err error) error {
+	return func(cmd *cobra.Command, err error) error {
 		if err == nil || started {
 			return err
 		}
-		return &exitError{status: exitUsage, err: fmt.Errorf("%w; see anteroom --help", err)}
+		// cobra lists the commands that may be meant after tabs, which are escaped in what is printed.
+		text := strings.ReplaceAll(strings.TrimSpace(err.Error()), "\t", "        ")
+		return usageError("%s\nusage: %s; see %s --help", text, cmd.UseLine(), cmd.CommandPath())
 	}
 }
 

@@ -21,7 +21,7 @@ func main() {
 // rootCommand returns the root command with all subcommands.
 func rootCommand() *cobra.Command {
 	root := &cobra.Command{
-		Use:   "anteroom",
+		Use:   "anteroom COMMAND",
 		Short: "The tool of the Anteroom lock library",
 		Long: `The tool of the Anteroom lock library: locks shared by many processes through Redis.
 
@@ -50,7 +50,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) 
 	root.SetErr(errs)
 	judge := began(root)
 	cmd, err := root.ExecuteContextC(ctx)
-	err = judge(err)
+	err = judge(cmd, err)
 	code, say := status(err)
 	if say {
 		// The library's errors begin with its name, which here is the prefix of every error.

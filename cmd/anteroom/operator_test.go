@@ -123,6 +123,8 @@ func TestOperator_O3_ExitStatuses(t *testing.T) {
 		{"", "70000 bytes", exitUsage, []string{"release", "--force", "-y", long}},
 		{"", "--timeout is 1ms", exitUsage, []string{"status", "--timeout", "1ms", "k"}},
 		{"", "--timeout is 2m0s", exitUsage, []string{"status", "--timeout", "120", "k"}},
+		{"", "\nusage: anteroom status [flags] KEY...; see anteroom status --help\n", exitUsage, []string{"status"}},
+		{"", "Did you mean this?\n        status\n", exitUsage, []string{"stat"}},
 		{"", "--timeout is 2m0s", exitUsage, []string{"release", "--force", "--yes", "--timeout", "2m", "k"}},
 		{"", "json quiet", exitUsage, []string{"status", "--json", "--quiet", "k"}},
 		{"", "--count is -1", exitUsage, []string{"watch", "--count", "-1"}},
