@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -112,7 +113,7 @@ func (x *execution) acquire(ctx context.Context) (*anteroom.Hold, error) {
 	x.waiting.Store(true)
 	if (silent || x.refused.Load()) && !x.flags.nonblock && ctx.Err() == nil {
 		if x.flags.verbose && !silent {
-			x.errs.say("lock %q is taken; waiting", x.key)
+			x.errs.say("lock %q is held%s; waiting", x.key, heldBy(err))
 		}
 		hold, err = x.wait(ctx)
 	}
@@ -176,10 +177,26 @@ func (x *execution) notAcquired(err error, bySignal *exitError, waited time.Dura
 	case !errors.Is(err, anteroom.ErrNotAcquired):
 		return answered(err)
 	}
-	if x.flags.verbose {
-		x.errs.say("lock %q not acquired within %s", x.key, rounded(waited))
+	state := "held"
+	if !x.flags.nonblock {
+		state = "still held after " + rounded(waited).String()
+	}
+	if x.flags.conflict != 0 || x.flags.verbose { // with -E 0 it is as good as done, and cron would send a mail
+		x.errs.say("lock %q is %s%s", x.key, state, heldBy(err))
 	}
 	return &exitError{status: x.flags.conflict}
+}
+
+// heldBy says who has the lock and with which note, as far as err knows: nothing of an RWMutex or a Semaphore.
+func heldBy(err error) string {
+	e, ok := errors.AsType[*anteroom.Error](err)
+	switch {
+	case !ok || e.Holder == "":
+		return " (anteroom status shows by whom)"
+	case e.Note == "":
+		return " by " + shown(e.Holder)
+	}
+	return fmt.Sprintf(" by %s (%s)", shown(e.Holder), strconv.Quote(e.Note))
 }
 
 // mistake reports whether the library has refused what it was asked for.

@@ -13,11 +13,20 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	anteroom "github.com/anteroom/anteroom/sync"
 )
 
 func TestExec_X5_Statuses(t *testing.T) {
 	s, rdb := withRedis(t)
 	take(t, rdb, "taken")
+	must(t, rdb.HSet(t.Context(), "taken", "other:1", "1 note: night \x1b shift").Err())
+	m, _ := client(t, s, anteroom.Config{})
+	rw, err := m.NewRWMutex(anteroom.LockConfig{Key: "units"})
+	must(t, err)
+	h, err := rw.Acquire(t.Context())
+	must(t, err)
+	defer func() { must(t, h.Release(t.Context())) }()
 	if err := rdb.Set(t.Context(), "other", "a string", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -39,11 +48,13 @@ func TestExec_X5_Statuses(t *testing.T) {
 		{[]string{"k", "--", "no-such-command-at-all"}, 127, "no-such-command-at-all"},
 		{[]string{"k", "--", "/dev/null"}, 126, "permission denied"},
 		{[]string{"k", "--", garbage}, 126, "exec format error"},
-		{[]string{"-n", "taken", "--", "true"}, 75, ""},
-		{[]string{"-w", "0", "taken", "--", "true"}, 75, ""},
-		{[]string{"-w", "1s", "taken", "--", "true"}, 75, ""},
+		{[]string{"-n", "taken", "--", "true"}, 75, "lock \"taken\" is held by other:1 (\"night \\x1b shift\")\n"},
+		{[]string{"-w", "0", "taken", "--", "true"}, 75, "is held by other:1"},
+		{[]string{"-w", "1s", "taken", "--", "true"}, 75, "lock \"taken\" is still held after 1"},
+		{[]string{"-n", "-s", "units", "--", "true"}, 75, "lock \"units\" is held (anteroom status shows by whom)\n"},
 		{[]string{"--wait", "0.5", "-E", "0", "taken", "--", "false"}, 0, ""},
-		{[]string{"-n", "--conflict-exit-code", "42", "taken", "--", "true"}, 42, ""},
+		{[]string{"-n", "--conflict-exit-code", "42", "taken", "--", "true"}, 42, "is held by other:1"},
+		{[]string{"-n", "-E", "0", "--verbose", "taken", "--", "false"}, 0, "is held by other:1"},
 		{[]string{"other", "--", "true"}, 77, "other holds a value of type string, not a lock; it was left alone (a lock of redsync, redislock or rueidislock? See docs/migrating.md)"},
 		{[]string{"--", "-dash", "--", "sh", "-c", "test $ANTEROOM_KEY = -dash"}, 0, ""},
 		{[]string{"-n", "kk", "--", "test", "--", "=", "--"}, 0, ""},
@@ -238,7 +249,7 @@ func TestExec_Verbose(t *testing.T) {
 	s, rdb := withRedis(t)
 	take(t, rdb, "k")
 	c := startTool(t, s.URL(), "exec", "--verbose", "--fencing", "k", "--", "true")
-	c.until(`lock "k" is taken; waiting`)
+	c.until(`lock "k" is held by other:1; waiting`)
 	if err := rdb.Del(t.Context(), "k").Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -247,7 +258,7 @@ func TestExec_Verbose(t *testing.T) {
 	}
 	c.expect(0, `lock "k" acquired after `, ", token ", `lock "k" released after `)
 	take(t, rdb, "k")
-	startTool(t, s.URL(), "exec", "--verbose", "-w", "1s", "k", "--", "true").expect(75, `lock "k" not acquired within `)
+	startTool(t, s.URL(), "exec", "--verbose", "-w", "1s", "k", "--", "true").expect(75, `lock "k" is still held after 1`)
 }
 
 func TestExec_AtLeast(t *testing.T) {
