@@ -112,6 +112,9 @@ func runList(cmd *cobra.Command, o listOptions, pattern string) error {
 		fmt.Fprintf(cmd.ErrOrStderr(), "anteroom: the list is incomplete: %s\n", cut)
 		err = &exitError{status: exitNone}
 	}
+	if len(all) == 0 && err == nil && !o.json {
+		fmt.Fprintf(cmd.ErrOrStderr(), "anteroom: no locks match %s\n", shown(pattern))
+	}
 	return errors.Join(statusOptions{json: o.json}.print(cmd, all), err)
 }
 
