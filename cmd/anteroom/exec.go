@@ -48,12 +48,10 @@ func execCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "exec [flags] KEY -- COMMAND [ARG...]",
 		Short: "Run a command while holding a lock",
-		Long:  execHelp + "\n\n" + redisHelp,
-		Example: `  anteroom exec orders -- ./reconcile --all
-  anteroom exec -n nightly -- backup.sh || test $? = 75
-  anteroom exec -w 2.5s -c report -- 'make report | mail -s report ops'
+		Long:  execHelp,
+		Example: `  anteroom exec -n nightly -- backup.sh || test $? = 75
+  anteroom exec -w 2.5 -c report -- 'make report | mail -s report ops'
   anteroom exec --fencing stock -- sh -c 'import --token "$ANTEROOM_TOKEN"'
-  anteroom exec -s prices -- ./report; anteroom exec -x prices -- ./import
   anteroom exec --of 4 thumbnails -- convert a.png b.png`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			_, _, err := keyAndWords(cmd.ArgsLenAtDash(), args)
@@ -91,7 +89,7 @@ func (f *execFlags) addTo(cmd *cobra.Command) {
 	durationVar(cmd, &f.lease, "lease", "", "how long the lock outlives a crash; 100ms to 24h")
 	durationVar(cmd, &f.atLeast, "at-least", "", "hold the lock at least this long, even if the work ends earlier")
 	fs.BoolVar(&f.fencing, "fencing", false, "draw a fencing token")
-	fs.StringVar(&f.note, "note", "", "text for status and for who is refused (default: what runs)")
+	fs.StringVar(&f.note, "note", "", "`TEXT` for status and for who is refused (default: what runs)")
 	fs.BoolVar(&f.seize, "seize", false, "take the lock from its holder, ahead of all who wait")
 	fs.BoolVar(&f.verbose, "verbose", false, "report the times waited and held, the holder and the token")
 	cmd.MarkFlagsMutuallyExclusive("nonblock", "wait")

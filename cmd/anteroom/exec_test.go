@@ -123,7 +123,10 @@ func TestExec_Help(t *testing.T) {
 	if status != 0 || errs.Len() != 0 {
 		t.Fatalf("exit status %d, %q", status, errs.String())
 	}
-	for _, words := range []string{"ANTEROOM_TOKEN", "--grace", "redis+sentinel://", "  75  ", "--at-least"} {
+	if n := strings.Count(out.String(), "\n"); n > 50 {
+		t.Errorf("the help has %d lines, more than a screen", n)
+	}
+	for _, words := range []string{"ANTEROOM_TOKEN", "--grace", "  75  ", "--at-least"} {
 		if !strings.Contains(out.String(), words) {
 			t.Errorf("the help has no %q", words)
 		}

@@ -19,6 +19,21 @@ const (
 	exitUnavailable = 69 // EX_UNAVAILABLE: Redis was not reached, or does not serve us
 )
 
+// statusHelp lists them all, for the help of root.
+const statusHelp = `Exit status
+  0      done; exec: that of its command
+  1      none held (status -q, release), not all shown (list), too few (watch), or any other
+         failure
+  64     wrong command line, or no terminal to ask at; nothing was done
+  69     Redis does not answer
+  74     the output could not be written
+  75     exec, lock: somebody else has the lock; -E changes this status
+  76     exec, lock: the lock was lost
+  77     Redis refuses: a permission, a password, or what is at the key is no lock of this kind
+  126    exec: the command, or exec on this system, cannot run
+  127    exec: there is no such command
+  128+n  signal n ended the wait, or exec's command`
+
 // exitError ends a command with an exit status. Without an error nothing is printed: the command has said everything
 // already.
 type exitError struct {

@@ -47,9 +47,7 @@ standard error.
 
 The exit status is 0 if the list is complete, even if it is empty, and 1 if --limit or --for
 has cut it short. It is 64 for a wrong command line, 69 if Redis does not answer, 77 if
-Redis refuses.
-
-` + redisHelp,
+Redis refuses.`,
 		Example: `  anteroom list 'order:*'
   anteroom list --json | jq -r '.holders[].host' | sort | uniq -c`,
 		Args: cobra.MaximumNArgs(1),

@@ -23,11 +23,13 @@ func rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "anteroom COMMAND",
 		Short: "The tool of the Anteroom lock library",
-		Long: `The tool of the Anteroom lock library: locks shared by many processes through Redis.
+		Long: `Locks that many processes share through Redis. docs/cli.md is the manual.
 
---redis or the environment variable ANTEROOM_REDIS names the Redis. The exit status is 64
-for a wrong command line and 69 if Redis does not answer; the help of each command lists
-the others. docs/cli.md is the manual.`,
+` + redisHelp + `
+
+A duration is a number of seconds or has units: 90, 2.5s, 1m30s.
+
+` + statusHelp,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}

@@ -39,9 +39,7 @@ given, it asks again. Of an RWMutex or a Semaphore all holders lose it.
 The exit status is 0 if a lock was released, 1 if nobody held it or the answer was not
 yes, 64 for a wrong command line or a question that cannot be answered, 69 if Redis does
 not answer (the lock may or may not have been released; repeating the command is safe),
-77 if Redis refuses or the key is not a lock.
-
-` + redisHelp,
+77 if Redis refuses or the key is not a lock.`,
 		Example: `  anteroom release --force order:42
   anteroom release --force --yes order:42`,
 		Args: named(false),

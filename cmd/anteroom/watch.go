@@ -52,9 +52,7 @@ key_base64 is the exact key if it is not UTF-8. New events and fields may be add
 An interrupt ends it with exit status 0, and so does --for. With --count the exit status
 is 0 if that many releases came, and otherwise 1. It is 64 for a wrong command line, 69
 if Redis cannot be reached at the start, 77 if Redis refuses. After the start it
-reconnects without limit.
-
-` + redisHelp,
+reconnects without limit.`,
 		Example: `  anteroom watch 'order:*'
   anteroom watch --json | jq -r .key
   anteroom watch --fixed --count 1 --for 30s nightly-report && echo "done"`,
