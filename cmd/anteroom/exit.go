@@ -22,8 +22,8 @@ const (
 // statusHelp lists them all, for the help of root.
 const statusHelp = `Exit status
   0      done; exec: that of its command
-  1      none held (status -q, release), not all shown (list), too few (watch), or any other
-         failure
+  1      none held (status -q, release), not all shown (list), too few (watch), a problem (doctor),
+         or any other failure
   64     wrong command line, or no terminal to ask at; nothing was done
   69     Redis does not answer
   74     the output could not be written

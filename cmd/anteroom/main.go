@@ -35,7 +35,7 @@ A duration is a number of seconds or has units: 90, 2.5s, 1m30s.
 	}
 	addRedisFlags(root)
 	addVersionFlag(root)
-	root.AddCommand(execCommand(), lockCommand(), listCommand(), statusCommand(), watchCommand(), releaseCommand())
+	root.AddCommand(execCommand(), lockCommand(), listCommand(), statusCommand(), watchCommand(), releaseCommand(), doctorCommand())
 	root.AddCommand(supervisorCommands()...)
 	// Arguments are keys, durations and URLs, so do not complete file names.
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
