@@ -3,7 +3,6 @@ package main
 import (
 	"os"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -13,44 +12,23 @@ import (
 	"github.com/anteroom/anteroom/internal/screen"
 )
 
-var (
-	flagRow  = regexp.MustCompile("(?m)^\\| (?:`-(\\w)`, )?`--([\\w-]+)` \\| (?:`([^`]*)` )?\\| (.+) \\|$")
-	flagWord = regexp.MustCompile(`--[a-z][\w-]*`)
-)
+var flagWord = regexp.MustCompile(`--[a-z][\w-]*`)
 
-// below returns the section of docs/cli.md under a heading, up to the next one of its level.
-func below(t *testing.T, doc, heading string) string {
-	t.Helper()
-	_, text, found := strings.Cut(doc, "\n## "+heading+"\n")
-	if !found {
-		t.Errorf("docs/cli.md has no section %q", heading)
-	}
-	text, _, _ = strings.Cut(text, "\n## ")
-	return text
+// helpBlock returns a block of the document: the form of a command and its flags, as --help shows them.
+func helpBlock(form string, flags *pflag.FlagSet, but func(*pflag.Flag) bool) string {
+	some := pflag.NewFlagSet("", pflag.ContinueOnError)
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Name != "help" && !but(f) {
+			some.AddFlag(f)
+		}
+	})
+	return "```\n" + form + some.FlagUsages() + "```\n"
 }
 
-// documented returns the flags that the tables of a section name, as "n name default".
-func documented(text string) (flags []string) {
-	for _, m := range flagRow.FindAllStringSubmatch(text, -1) {
-		flags = append(flags, m[1]+" "+m[2]+" "+m[3])
-	}
-	slices.Sort(flags)
-	return flags
-}
-
-// described returns a flag in the same form. An empty or off value is no default worth naming.
-func described(f *pflag.Flag) string {
-	value := f.DefValue
-	if slices.Contains([]string{"false", "0", "0s"}, value) {
-		value = ""
-	}
-	return f.Shorthand + " " + f.Name + " " + value
-}
-
-// sameAs reports whether a command has the same flag: the section on lock refers to exec's table for those.
+// sameAs reports whether a command has the same flag: the section on lock refers to exec's block for those.
 func sameAs(c *cobra.Command, f *pflag.Flag) bool {
 	other := c.Flag(f.Name)
-	return other != nil && described(other) == described(f)
+	return other != nil && other.Shorthand == f.Shorthand && other.DefValue == f.DefValue && other.Usage == f.Usage
 }
 
 // sections returns the commands by the section that documents them: that of the first-level command, for its
@@ -77,8 +55,8 @@ func ownFlags(text string) (flags []string) {
 	return flags
 }
 
-// The document names every command and every flag with its short form and its default, and no others.
-func TestCLIDocument_FlagsAndCommands(t *testing.T) {
+// What the document says of commands, flags and exit statuses is a copy of --help, and it names no others.
+func TestCLIDocument_IsThatOfHelp(t *testing.T) {
 	data, err := os.ReadFile("../../docs/cli.md")
 	must(t, err)
 	doc := string(data)
@@ -88,32 +66,31 @@ func TestCLIDocument_FlagsAndCommands(t *testing.T) {
 			t.Errorf("docs/cli.md describes %q, which does not exist", m[1])
 		}
 	}
-	known := map[string]bool{}
+	root, known := visible(t)["anteroom"], map[string]bool{"--help": true}
+	common := func(f *pflag.Flag) bool { return f.Name == "json" || f.Name == "timeout" } // in a sentence of their own
+	want := map[string]string{"All commands": helpBlock("", root.LocalFlags(), common)}
+	root.LocalFlags().VisitAll(func(f *pflag.Flag) { known["--"+f.Name] = true })
 	for name, list := range commands {
 		if len(list) > 1 {
 			continue // completion: cobra's own
 		}
-		text, want := below(t, doc, name), []string{}
-		list[0].LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
-			known["--"+f.Name] = true
-			common := f.Name == "help" || f.Name == "json" || f.Name == "timeout"
-			if !common && (name != "anteroom lock" || !sameAs(commands["anteroom exec"][0], f)) {
-				want = append(want, described(f))
-			}
-		})
-		if !strings.Contains(text, "```\n"+list[0].UseLine()+"\n```") {
-			t.Errorf("%s is not introduced by %q", name, list[0].UseLine())
+		shared := common
+		if name == "anteroom lock" {
+			shared = func(f *pflag.Flag) bool { return sameAs(commands["anteroom exec"][0], f) }
 		}
-		slices.Sort(want)
-		if got := documented(text); !slices.Equal(got, want) && len(got)+len(want) > 0 {
-			t.Errorf("%s: docs/cli.md has the flags\n%q\nand the command has\n%q", name, got, want)
+		flags := list[0].LocalNonPersistentFlags()
+		want[name] = helpBlock(list[0].UseLine()+"\n\n", flags, shared)
+		flags.VisitAll(func(f *pflag.Flag) { known["--"+f.Name] = true })
+	}
+	for heading, block := range want {
+		_, section, _ := strings.Cut(doc, "\n## "+heading+"\n")
+		section, _, _ = strings.Cut(section, "\n## ")
+		if !strings.Contains(section, "\n"+block) {
+			t.Errorf("docs/cli.md: %q lacks this block:\n%s", heading, block)
 		}
 	}
-	if got := documented(below(t, doc, "Common flags")); !slices.Equal(got, []string{" cacert ", " cert ", " dialect document", " json ", " key ", " redis ", " timeout 5s", " version ", "h help "}) {
-		t.Errorf("common flags: %q", got)
-	}
-	for _, common := range []string{"--redis", "--dialect", "--cacert", "--cert", "--key", "--version", "--help"} {
-		known[common] = true
+	if !strings.Contains(doc, "```\n"+statusHelp+"\n```\n") {
+		t.Errorf("docs/cli.md lacks this block:\n%s", statusHelp)
 	}
 	for _, word := range ownFlags(doc) {
 		if !known[word] {

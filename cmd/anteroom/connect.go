@@ -19,34 +19,29 @@ const redisVariable = "ANTEROOM_REDIS"
 // defaultRedis is the URL used if neither is given.
 const defaultRedis = "redis://127.0.0.1:6379"
 
-// redisHelp describes the forms of the URL, for the long help of the commands that use it.
-var redisHelp = `--redis names the Redis. For a URL with a password the environment variable ANTEROOM_REDIS
-is safer, because ps shows arguments. The flag takes precedence. Forms of the URL:
+// redisHelp describes the forms of the URL, for the help of root.
+var redisHelp = `--redis names the Redis, or the variable ANTEROOM_REDIS, which is safer for a URL with a
+password: ps shows arguments. Without both it is redis://127.0.0.1:6379. Forms:
 
   ` + strings.ReplaceAll(lettucecompat.URLForms, "\n", "\n  ") + `
 
-User and password are those of the Redis servers; for the Sentinels use the options
-sentinel_username and sentinel_password. Write characters such as / ? # @ in a password
-as %2F %3F %23 %40. Options are written after a question mark, for example
-?dial_timeout=2s&read_timeout=500ms.
-
-With TLS (rediss), --cacert names the trusted authorities, and --cert and --key the client's
-certificate; without the flags the variables ANTEROOM_TLS_CACERT, ANTEROOM_TLS_CERT and
-ANTEROOM_TLS_KEY do, which other URLs ignore. The option skip_verify=true accepts any server.`
+In a password write / ? # @ as %2F %3F %23 %40. go-redis options follow a question mark:
+?dial_timeout=2s&read_timeout=500ms. Sentinels have a user of their own (sentinel_username,
+sentinel_password). With TLS, skip_verify=true accepts any server.`
 
 // tlsFlags are the flags that name files in PEM form, by the option of the URL that they set.
 var tlsFlags = []struct{ flag, variable, option, usage string }{
-	{"cacert", "ANTEROOM_TLS_CACERT", "ca_file", "file of the trusted authorities; default $ANTEROOM_TLS_CACERT,\nor the system's"},
-	{"cert", "ANTEROOM_TLS_CERT", "cert_file", "file of the client's certificate; default $ANTEROOM_TLS_CERT"},
-	{"key", "ANTEROOM_TLS_KEY", "key_file", "file of the certificate's private key; default $ANTEROOM_TLS_KEY"},
+	{"cacert", "ANTEROOM_TLS_CACERT", "ca_file", "`FILE` of trusted authorities (default $ANTEROOM_TLS_CACERT, or the system's)"},
+	{"cert", "ANTEROOM_TLS_CERT", "cert_file", "`FILE` of the client's certificate (default $ANTEROOM_TLS_CERT)"},
+	{"key", "ANTEROOM_TLS_KEY", "key_file", "`FILE` of its private key (default $ANTEROOM_TLS_KEY)"},
 }
 
 // addRedisFlags adds the flags --redis, --dialect and those of TLS to root and all of its commands.
 func addRedisFlags(root *cobra.Command) {
 	root.PersistentFlags().String("redis", "",
-		"URL of the Redis; default $"+redisVariable+", or "+defaultRedis)
+		"`URL` of the Redis, see anteroom --help (default $"+redisVariable+")")
 	root.PersistentFlags().String("dialect", lettucecompat.DesignDocument.String(),
-		"how the programs write their locks: document, redisson or\nredisson-unsharded")
+		"`FORM` of locks: document, redisson, redisson-unsharded")
 	for _, f := range tlsFlags {
 		root.PersistentFlags().String(f.flag, "", f.usage)
 	}

@@ -34,12 +34,13 @@
 //
 // # The operator's commands
 //
-// list, status, watch and release work on the locks of other programs; docs/cli.md is their manual. They use a Manager
-// that never holds a lock, and a subscription to a pattern:
+// list, status, watch and release work on the locks of other programs, and doctor on the servers; docs/cli.md is their
+// manual. They use a Manager that never holds a lock, and a subscription to a pattern:
 //
 //	list ──► SCAN and HLEN, on each master ──► what may be a lock: Inspect
 //	status, release ──► Manager ── Inspect, ForceRelease ──► Redis
 //	watch ◄── reporter ◄── listener ◄── PSUBSCRIBE, one connection after the other
+//	doctor ──► PING, TIME, INFO and CONFIG GET, on each master; Manager.Ping ──► Redis
 //
 // O1: nothing that others have put into Redis reaches the output unchanged, unless it is a plain word: it is quoted,
 // so that it can be neither a command to a terminal nor a line of ours.

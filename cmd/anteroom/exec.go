@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os/exec"
-	"strconv"
 	"syscall"
 	"time"
 
@@ -28,7 +27,7 @@ type execFlags struct {
 	kindFlags
 	shell    bool
 	nonblock bool
-	wait     seconds // 0: no limit, unless nonblock
+	wait     time.Duration // 0: no limit, unless nonblock
 	lease    time.Duration
 	atLeast  time.Duration
 	grace    time.Duration
@@ -43,41 +42,16 @@ type execFlags struct {
 // defaultFlags are the values of the flags that have others than zero.
 var defaultFlags = execFlags{conflict: exitConflict, lease: 30 * time.Second}
 
-// seconds is a duration that may be given as a plain number, as for flock(1).
-type seconds struct{ time.Duration }
-
-// Set parses "2.5s", "1m" or "2.5".
-func (s *seconds) Set(text string) error {
-	if n, err := strconv.ParseFloat(text, 64); err == nil {
-		if n < 0 || n > 1e9 || n != n {
-			return errors.New("must be from 0 to 1e9 seconds")
-		}
-		s.Duration = time.Duration(n * float64(time.Second))
-		return nil
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d < 0 {
-		return errors.New("must be a duration such as 2.5s, 1m or 2.5")
-	}
-	s.Duration = d
-	return nil
-}
-
-// Type returns the kind of value for the help.
-func (s *seconds) Type() string { return "duration" }
-
 // execCommand returns the command `anteroom exec`.
 func execCommand() *cobra.Command {
 	f := defaultFlags
 	cmd := &cobra.Command{
 		Use:   "exec [flags] KEY -- COMMAND [ARG...]",
 		Short: "Run a command while holding a lock",
-		Long:  execHelp + "\n\n" + redisHelp,
-		Example: `  anteroom exec orders -- ./reconcile --all
-  anteroom exec -n nightly -- backup.sh || test $? = 75
-  anteroom exec -w 2.5s -c report -- 'make report | mail -s report ops'
+		Long:  execHelp,
+		Example: `  anteroom exec -n nightly -- backup.sh || test $? = 75
+  anteroom exec -w 2.5 -c report -- 'make report | mail -s report ops'
   anteroom exec --fencing stock -- sh -c 'import --token "$ANTEROOM_TOKEN"'
-  anteroom exec -s prices -- ./report; anteroom exec -x prices -- ./import
   anteroom exec --of 4 thumbnails -- convert a.png b.png`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			_, _, err := keyAndWords(cmd.ArgsLenAtDash(), args)
@@ -100,8 +74,8 @@ func execCommand() *cobra.Command {
 	f.addTo(cmd)
 	fs := cmd.Flags()
 	fs.BoolVarP(&f.shell, "command", "c", false, "run COMMAND, one word, with sh -c")
-	fs.DurationVar(&f.grace, "grace", 0, "time from TERM to KILL after a loss; 0 means KILL immediately\n(default: a fifteenth of --lease, at most 5s)")
-	fs.BoolVar(&f.passEnv, "pass-env", false, "pass "+redisVariable+", and the password in it, to the command")
+	durationVar(cmd, &f.grace, "grace", "", "time from TERM to KILL after a loss (default: lease/15, at most 5s)")
+	fs.BoolVar(&f.passEnv, "pass-env", false, "pass "+redisVariable+", and the password in it, to COMMAND")
 	return cmd
 }
 
@@ -110,13 +84,12 @@ func (f *execFlags) addTo(cmd *cobra.Command) {
 	f.kindFlags.addTo(cmd)
 	fs := cmd.Flags()
 	fs.BoolVarP(&f.nonblock, "nonblock", "n", false, "do not wait for the lock")
-	fs.VarP(&f.wait, "wait", "w", "longest wait, for Redis to come up too, such as 2.5s or 2.5;\n0 means -n (default: no limit, but Redis must be up)")
-	fs.Lookup("wait").DefValue = "" // or the help would say 0s
-	fs.IntVarP(&f.conflict, "conflict-exit-code", "E", f.conflict, "exit status if the lock was not acquired")
-	fs.DurationVar(&f.lease, "lease", f.lease, "how long the lock outlives a crash of the machine")
-	fs.DurationVar(&f.atLeast, "at-least", 0, "hold the lock for at least this long, even if the work ends earlier")
+	durationVar(cmd, &f.wait, "wait", "w", "longest wait, also for a Redis that is not up yet; 0 means -n")
+	fs.IntVarP(&f.conflict, "conflict-exit-code", "E", f.conflict, "exit status if somebody else has the lock")
+	durationVar(cmd, &f.lease, "lease", "", "how long the lock outlives a crash; 100ms to 24h")
+	durationVar(cmd, &f.atLeast, "at-least", "", "hold the lock at least this long, even if the work ends earlier")
 	fs.BoolVar(&f.fencing, "fencing", false, "draw a fencing token")
-	fs.StringVar(&f.note, "note", "", "text for status and for who is refused (default: what runs)")
+	fs.StringVar(&f.note, "note", "", "`TEXT` for status and for who is refused (default: what runs)")
 	fs.BoolVar(&f.seize, "seize", false, "take the lock from its holder, ahead of all who wait")
 	fs.BoolVar(&f.verbose, "verbose", false, "report the times waited and held, the holder and the token")
 	cmd.MarkFlagsMutuallyExclusive("nonblock", "wait")
@@ -137,7 +110,7 @@ func keyAndWords(dash int, args []string) (key string, words []string, err error
 
 // lock returns the lock that the flags describe, or a usage error.
 func (f *execFlags) lock(cmd *cobra.Command, key string) (anteroom.LockConfig, error) {
-	if cmd.Flags().Changed("wait") && f.wait.Duration == 0 {
+	if cmd.Flags().Changed("wait") && f.wait == 0 {
 		f.nonblock = true
 	}
 	if !cmd.Flags().Changed("grace") {
@@ -153,8 +126,6 @@ func (f *execFlags) lock(cmd *cobra.Command, key string) (anteroom.LockConfig, e
 		return cfg, usageError("--seize waits for an answer; -w must not be 0")
 	case f.lease == 0:
 		return cfg, usageError("--lease is 0; it must be from 100ms to 24h")
-	case f.grace < 0:
-		return cfg, usageError("--grace is %v; it must not be negative", f.grace)
 	case f.conflict < 0 || f.conflict > 255:
 		return cfg, usageError("--conflict-exit-code is %d; it must be from 0 to 255", f.conflict)
 	}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -86,9 +87,9 @@ func (x *execution) end() {
 // for the first attempt too. An attempt that it cuts off may still be granted; end removes that.
 func (x *execution) acquire(ctx context.Context) (*anteroom.Hold, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	if x.flags.wait.Duration > 0 {
+	if x.flags.wait > 0 {
 		var stop context.CancelFunc
-		ctx, stop = context.WithTimeout(ctx, x.flags.wait.Duration)
+		ctx, stop = context.WithTimeout(ctx, x.flags.wait)
 		defer stop()
 	}
 	caught := make(chan *exitError)
@@ -104,15 +105,15 @@ func (x *execution) acquire(ctx context.Context) (*anteroom.Hold, error) {
 	began := time.Now()
 	hold, err := x.entry.try(ctx)
 	x.refused.Store(errors.Is(err, anteroom.ErrNotAcquired) && !errors.Is(err, context.DeadlineExceeded))
-	silent := errors.Is(err, anteroom.ErrUnavailable) && x.flags.wait.Duration > 0 && ctx.Err() == nil
+	silent := errors.Is(err, anteroom.ErrUnavailable) && x.flags.wait > 0 && ctx.Err() == nil
 	if silent {
 		x.unreachable.Store(true)
-		x.errs.say("Redis does not answer yet; trying again for %s: %s", x.flags.wait.Duration, reason(err))
+		x.errs.say("Redis does not answer yet; trying again for %s: %s", x.flags.wait, reason(err))
 	}
 	x.waiting.Store(true)
 	if (silent || x.refused.Load()) && !x.flags.nonblock && ctx.Err() == nil {
 		if x.flags.verbose && !silent {
-			x.errs.say("lock %q is taken; waiting", x.key)
+			x.errs.say("lock %q is held%s; waiting", x.key, heldBy(err))
 		}
 		hold, err = x.wait(ctx)
 	}
@@ -171,15 +172,31 @@ func (x *execution) notAcquired(err error, bySignal *exitError, waited time.Dura
 		return &exitError{status: exitLost, err: fmt.Errorf("lock %q lost before the command started: %s", x.key, reason(err))}
 	case errors.Is(err, context.Canceled) && !x.refused.Load():
 		return &exitError{status: exitUnavailable, err: fmt.Errorf("no answer from Redis before standard input ended: %s", reason(err))}
-	case !x.refused.Load() && x.flags.wait.Duration > 0 && !errors.Is(err, anteroom.ErrConfig):
-		return &exitError{status: exitUnavailable, err: fmt.Errorf("no answer from Redis within %s (--wait): %s", x.flags.wait.Duration, reason(err))}
+	case !x.refused.Load() && x.flags.wait > 0 && !errors.Is(err, anteroom.ErrConfig):
+		return &exitError{status: exitUnavailable, err: fmt.Errorf("no answer from Redis within %s (--wait): %s", x.flags.wait, reason(err))}
 	case !errors.Is(err, anteroom.ErrNotAcquired):
 		return answered(err)
 	}
-	if x.flags.verbose {
-		x.errs.say("lock %q not acquired within %s", x.key, rounded(waited))
+	state := "held"
+	if !x.flags.nonblock {
+		state = "still held after " + rounded(waited).String()
+	}
+	if x.flags.conflict != 0 || x.flags.verbose { // with -E 0 it is as good as done, and cron would send a mail
+		x.errs.say("lock %q is %s%s", x.key, state, heldBy(err))
 	}
 	return &exitError{status: x.flags.conflict}
+}
+
+// heldBy says who has the lock and with which note, as far as err knows: nothing of an RWMutex or a Semaphore.
+func heldBy(err error) string {
+	e, ok := errors.AsType[*anteroom.Error](err)
+	switch {
+	case !ok || e.Holder == "":
+		return " (anteroom status shows by whom)"
+	case e.Note == "":
+		return " by " + shown(e.Holder)
+	}
+	return fmt.Sprintf(" by %s (%s)", shown(e.Holder), strconv.Quote(e.Note))
 }
 
 // mistake reports whether the library has refused what it was asked for.

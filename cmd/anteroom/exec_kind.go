@@ -18,10 +18,10 @@ type kindFlags struct {
 
 func (k *kindFlags) addTo(cmd *cobra.Command) {
 	fs := cmd.Flags()
-	fs.BoolVarP(&k.shared, "shared", "s", false, "read an RWMutex: others may read it at the same time")
-	fs.BoolVarP(&k.exclusive, "exclusive", "x", false, "write an RWMutex. Without -s, -x and --of the lock is a Mutex,\nand one KEY is one kind of lock")
-	fs.Int64Var(&k.of, "of", 0, "take units of a Semaphore, which has so many")
-	fs.Int64Var(&k.units, "units", 1, "so many of them")
+	fs.BoolVarP(&k.shared, "shared", "s", false, "read an RWMutex, beside others that read")
+	fs.BoolVarP(&k.exclusive, "exclusive", "x", false, "write an RWMutex, alone")
+	fs.Int64Var(&k.of, "of", 0, "take units of a Semaphore, which has `N` of them")
+	fs.Int64Var(&k.units, "units", 1, "how many of the units")
 	cmd.MarkFlagsMutuallyExclusive("shared", "exclusive", "of")
 }
 

@@ -13,11 +13,20 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	anteroom "github.com/anteroom/anteroom/sync"
 )
 
 func TestExec_X5_Statuses(t *testing.T) {
 	s, rdb := withRedis(t)
 	take(t, rdb, "taken")
+	must(t, rdb.HSet(t.Context(), "taken", "other:1", "1 note: night \x1b shift").Err())
+	m, _ := client(t, s, anteroom.Config{})
+	rw, err := m.NewRWMutex(anteroom.LockConfig{Key: "units"})
+	must(t, err)
+	h, err := rw.Acquire(t.Context())
+	must(t, err)
+	defer func() { must(t, h.Release(t.Context())) }()
 	if err := rdb.Set(t.Context(), "other", "a string", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -39,11 +48,13 @@ func TestExec_X5_Statuses(t *testing.T) {
 		{[]string{"k", "--", "no-such-command-at-all"}, 127, "no-such-command-at-all"},
 		{[]string{"k", "--", "/dev/null"}, 126, "permission denied"},
 		{[]string{"k", "--", garbage}, 126, "exec format error"},
-		{[]string{"-n", "taken", "--", "true"}, 75, ""},
-		{[]string{"-w", "0", "taken", "--", "true"}, 75, ""},
-		{[]string{"-w", "1s", "taken", "--", "true"}, 75, ""},
+		{[]string{"-n", "taken", "--", "true"}, 75, "lock \"taken\" is held by other:1 (\"night \\x1b shift\")\n"},
+		{[]string{"-w", "0", "taken", "--", "true"}, 75, "is held by other:1"},
+		{[]string{"-w", "1s", "taken", "--", "true"}, 75, "lock \"taken\" is still held after 1"},
+		{[]string{"-n", "-s", "units", "--", "true"}, 75, "lock \"units\" is held (anteroom status shows by whom)\n"},
 		{[]string{"--wait", "0.5", "-E", "0", "taken", "--", "false"}, 0, ""},
-		{[]string{"-n", "--conflict-exit-code", "42", "taken", "--", "true"}, 42, ""},
+		{[]string{"-n", "--conflict-exit-code", "42", "taken", "--", "true"}, 42, "is held by other:1"},
+		{[]string{"-n", "-E", "0", "--verbose", "taken", "--", "false"}, 0, "is held by other:1"},
 		{[]string{"other", "--", "true"}, 77, "other holds a value of type string, not a lock; it was left alone (a lock of redsync, redislock or rueidislock? See docs/migrating.md)"},
 		{[]string{"--", "-dash", "--", "sh", "-c", "test $ANTEROOM_KEY = -dash"}, 0, ""},
 		{[]string{"-n", "kk", "--", "test", "--", "=", "--"}, 0, ""},
@@ -85,13 +96,14 @@ func TestExec_X5_Usage(t *testing.T) {
 		{[]string{"--nonsense", "k", "--", "true"}, "nonsense"},
 		{[]string{"-n", "-w", "1s", "k", "--", "true"}, "nonblock"},
 		{[]string{"-w", "-1s", "k", "--", "true"}, "must be a duration"},
+		{[]string{"k", "true"}, "\nusage: anteroom exec [flags] KEY -- COMMAND [ARG...]; see anteroom exec --help\n"},
 		{[]string{"-w", "-1", "k", "--", "true"}, "seconds"},
 		{[]string{"-w", "soon", "k", "--", "true"}, "must be a duration"},
 		{[]string{"-E", "256", "k", "--", "true"}, "from 0 to 255"},
 		{[]string{"-E", "-1", "k", "--", "true"}, "from 0 to 255"},
 		{[]string{"--lease", "1ms", "k", "--", "true"}, "LeaseTime"},
 		{[]string{"--lease", "0", "k", "--", "true"}, "--lease"},
-		{[]string{"--at-least", "-1s", "k", "--", "true"}, "MinHold"},
+		{[]string{"--at-least", "-1s", "k", "--", "true"}, "--at-least"},
 		{[]string{"--grace", "-1s", "k", "--", "true"}, "--grace"},
 		{[]string{"", "--", "true"}, "Key"},
 		{[]string{"-c", "k", "--", "echo", "two"}, "one word"},
@@ -111,7 +123,10 @@ func TestExec_Help(t *testing.T) {
 	if status != 0 || errs.Len() != 0 {
 		t.Fatalf("exit status %d, %q", status, errs.String())
 	}
-	for _, words := range []string{"ANTEROOM_TOKEN", "--grace", "redis+sentinel://", "  75  ", "--at-least"} {
+	if n := strings.Count(out.String(), "\n"); n > 50 {
+		t.Errorf("the help has %d lines, more than a screen", n)
+	}
+	for _, words := range []string{"ANTEROOM_TOKEN", "--grace", "  75  ", "--at-least"} {
 		if !strings.Contains(out.String(), words) {
 			t.Errorf("the help has no %q", words)
 		}
@@ -237,7 +252,7 @@ func TestExec_Verbose(t *testing.T) {
 	s, rdb := withRedis(t)
 	take(t, rdb, "k")
 	c := startTool(t, s.URL(), "exec", "--verbose", "--fencing", "k", "--", "true")
-	c.until(`lock "k" is taken; waiting`)
+	c.until(`lock "k" is held by other:1; waiting`)
 	if err := rdb.Del(t.Context(), "k").Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -246,7 +261,7 @@ func TestExec_Verbose(t *testing.T) {
 	}
 	c.expect(0, `lock "k" acquired after `, ", token ", `lock "k" released after `)
 	take(t, rdb, "k")
-	startTool(t, s.URL(), "exec", "--verbose", "-w", "1s", "k", "--", "true").expect(75, `lock "k" not acquired within `)
+	startTool(t, s.URL(), "exec", "--verbose", "-w", "1s", "k", "--", "true").expect(75, `lock "k" is still held after 1`)
 }
 
 func TestExec_AtLeast(t *testing.T) {

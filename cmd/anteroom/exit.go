@@ -19,6 +19,21 @@ const (
 	exitUnavailable = 69 // EX_UNAVAILABLE: Redis was not reached, or does not serve us
 )
 
+// statusHelp lists them all, for the help of root.
+const statusHelp = `Exit status
+  0      done; exec: that of its command
+  1      none held (status -q, release), not all shown (list), too few (watch), a problem (doctor),
+         or any other failure
+  64     wrong command line, or no terminal to ask at; nothing was done
+  69     Redis does not answer
+  74     the output could not be written
+  75     exec, lock: somebody else has the lock; -E changes this status
+  76     exec, lock: the lock was lost
+  77     Redis refuses: a permission, a password, or what is at the key is no lock of this kind
+  126    exec: the command, or exec on this system, cannot run
+  127    exec: there is no such command
+  128+n  signal n ended the wait, or exec's command`
+
 // exitError ends a command with an exit status. Without an error nothing is printed: the command has said everything
 // already.
 type exitError struct {
@@ -56,7 +71,7 @@ func redisError(err error) error {
 
 // diagnosis says why the Redis that cmd names did not serve, as far as that can be found out; "" where it is not about that.
 func diagnosis(cmd *cobra.Command, code int, err error) string {
-	if code != exitUnavailable && !strings.Contains(err.Error(), "unknown command") {
+	if code == exitUsage || code != exitUnavailable && !strings.Contains(err.Error(), "unknown command") { // cobra says that, too
 		return ""
 	}
 	url, _, wrong := address(cmd)
@@ -68,9 +83,9 @@ func diagnosis(cmd *cobra.Command, code int, err error) string {
 }
 
 // began makes every error before the command's own work a usage error: an unknown command or flag, a wrong number of
-// arguments. judge gives such an error its exit status. A command with a PersistentPreRun of its own must check its
-// flag groups there itself.
-func began(root *cobra.Command) (judge func(error) error) {
+// arguments. judge gives such an error its exit status, and adds the form of the command. A command with a
+// PersistentPreRun of its own must check its flag groups there itself.
+func began(root *cobra.Command) (judge func(*cobra.Command, error) error) {
 	started := false
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		if err := cmd.ValidateRequiredFlags(); err != nil {
@@ -82,11 +97,13 @@ func began(root *cobra.Command) (judge func(error) error) {
 		started = true
 		return nil
 	}
-	return func(err error) error {
+	return func(cmd *cobra.Command, err error) error {
 		if err == nil || started {
 			return err
 		}
-		return &exitError{status: exitUsage, err: fmt.Errorf("%w; see anteroom --help", err)}
+		// cobra lists the commands that may be meant after tabs, which are escaped in what is printed.
+		text := strings.ReplaceAll(strings.TrimSpace(err.Error()), "\t", "        ")
+		return usageError("%s\nusage: %s; see %s --help", text, cmd.UseLine(), cmd.CommandPath())
 	}
 }
 

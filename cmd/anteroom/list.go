@@ -26,7 +26,7 @@ type listOptions struct {
 
 // listCommand returns the command `anteroom list`.
 func listCommand() *cobra.Command {
-	var o listOptions
+	o := listOptions{length: 30 * time.Second}
 	cmd := &cobra.Command{
 		Use:   "list [flags] [PATTERN]",
 		Short: "Show the locks that are held",
@@ -47,9 +47,7 @@ standard error.
 
 The exit status is 0 if the list is complete, even if it is empty, and 1 if --limit or --for
 has cut it short. It is 64 for a wrong command line, 69 if Redis does not answer, 77 if
-Redis refuses.
-
-` + redisHelp,
+Redis refuses.`,
 		Example: `  anteroom list 'order:*'
   anteroom list --json | jq -r '.holders[].host' | sort | uniq -c`,
 		Args: cobra.MaximumNArgs(1),
@@ -59,7 +57,7 @@ Redis refuses.
 	}
 	cmd.Flags().BoolVar(&o.json, "json", false, "print one line of JSON for each lock")
 	cmd.Flags().IntVarP(&o.most, "limit", "n", 1000, "show so many locks at most")
-	cmd.Flags().DurationVar(&o.length, "for", 30*time.Second, "search for this long at most")
+	durationVar(cmd, &o.length, "for", "", "longest search")
 	addTimeoutFlag(cmd, &o.timeout)
 	return cmd
 }
@@ -79,8 +77,8 @@ func runList(cmd *cobra.Command, o listOptions, pattern string) error {
 	switch {
 	case o.most <= 0:
 		return usageError("--limit is %d; it must be positive", o.most)
-	case o.length <= 0:
-		return usageError("--for is %v; it must be positive", o.length)
+	case o.length == 0:
+		return usageError("--for is 0; it must be longer")
 	}
 	op, err := newOperator(cmd, o.timeout)
 	if err != nil {
@@ -111,6 +109,9 @@ func runList(cmd *cobra.Command, o listOptions, pattern string) error {
 	if cut != "" {
 		fmt.Fprintf(cmd.ErrOrStderr(), "anteroom: the list is incomplete: %s\n", cut)
 		err = &exitError{status: exitNone}
+	}
+	if len(all) == 0 && err == nil && !o.json {
+		fmt.Fprintf(cmd.ErrOrStderr(), "anteroom: no locks match %s\n", shown(pattern))
 	}
 	return errors.Join(statusOptions{json: o.json}.print(cmd, all), err)
 }

@@ -94,6 +94,9 @@ func TestList_LocksAndNothingElse(t *testing.T) {
 	if got := listed(t, s.URL(), 0, "none:*"); len(got) != 0 {
 		t.Errorf("%q where nothing is", got)
 	}
+	if code, out, errs := tool(t, s, "list", "none *"); code != 0 || out != "" || errs != "anteroom: no locks match \"none *\"\n" {
+		t.Errorf("where nothing is: exit status %d, %q, %q", code, out, errs)
+	}
 	code, out, errs := tool(t, s, "list", "--dialect", "redisson", "lock:redisson")
 	if f := strings.Fields(out); code != 0 || len(f) != 28 || f[14] != "lock:redisson" || f[21] != "7" || f[25] != oneRedisson {
 		t.Errorf("exit status %d, %q, %q", code, out, errs)

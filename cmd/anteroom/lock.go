@@ -32,9 +32,7 @@ whose help says what -s, -x and --of are for.
 The exit status is 0 if the lock was held and released. It is 128+n if signal n ended the
 wait, 64 for a wrong command line, 69 if Redis cannot be reached, 74 if the line could not
 be written, 75 (-E changes it) if somebody else has the lock, also where the end of standard
-input ended the wait, 76 if the lock was lost, 77 if Redis refuses.
-
-` + redisHelp,
+input ended the wait, 76 if the lock was lost, 77 if Redis refuses.`,
 		Example: `  anteroom lock deploys
   anteroom lock -w 10s --fencing stock
   anteroom lock --of 4 thumbnails

@@ -56,7 +56,7 @@ func TestLock_TheEndOfTheInputEndsTheWait(t *testing.T) {
 	waiting := startTool(t, s.URL(), "lock", "--until-eof", "--verbose", "taken")
 	waiting.until("waiting")
 	_ = waiting.in.Close()
-	waiting.expect(exitConflict, `lock "taken" not acquired within`)
+	waiting.expect(exitConflict, `lock "taken" is still held after `)
 	ended := startTool(t, s.URL(), "lock", "--until-eof", "-E", "3", "taken") // ended, perhaps, before it was asked
 	_ = ended.in.Close()
 	ended.expect(3)

@@ -21,19 +21,21 @@ func main() {
 // rootCommand returns the root command with all subcommands.
 func rootCommand() *cobra.Command {
 	root := &cobra.Command{
-		Use:   "anteroom",
+		Use:   "anteroom COMMAND",
 		Short: "The tool of the Anteroom lock library",
-		Long: `The tool of the Anteroom lock library: locks shared by many processes through Redis.
+		Long: `Locks that many processes share through Redis. docs/cli.md is the manual.
 
---redis or the environment variable ANTEROOM_REDIS names the Redis. The exit status is 64
-for a wrong command line and 69 if Redis does not answer; the help of each command lists
-the others. docs/cli.md is the manual.`,
+` + redisHelp + `
+
+A duration is a number of seconds or has units: 90, 2.5s, 1m30s.
+
+` + statusHelp,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
 	addRedisFlags(root)
 	addVersionFlag(root)
-	root.AddCommand(execCommand(), lockCommand(), listCommand(), statusCommand(), watchCommand(), releaseCommand())
+	root.AddCommand(execCommand(), lockCommand(), listCommand(), statusCommand(), watchCommand(), releaseCommand(), doctorCommand())
 	root.AddCommand(supervisorCommands()...)
 	// Arguments are keys, durations and URLs, so do not complete file names.
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
@@ -50,7 +52,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) 
 	root.SetErr(errs)
 	judge := began(root)
 	cmd, err := root.ExecuteContextC(ctx)
-	err = judge(err)
+	err = judge(cmd, err)
 	code, say := status(err)
 	if say {
 		// The library's errors begin with its name, which here is the prefix of every error.

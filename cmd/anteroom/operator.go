@@ -17,9 +17,9 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// The exit statuses of list, status, watch and release, besides those of exit.go.
+// The exit statuses of list, status, watch, release and doctor, besides those of exit.go.
 const (
-	exitNone    = 1  // not found: no lock held, nothing released, too few releases seen, or an incomplete list
+	exitNone    = 1  // not found: no lock held, nothing released, too few releases seen, an incomplete list, or a problem
 	exitOutput  = 74 // EX_IOERR: the output could not be written
 	exitRefused = 77 // EX_NOPERM: Redis refused; retrying does not help
 )
@@ -33,7 +33,8 @@ const (
 
 // addTimeoutFlag adds the flag --timeout to a command.
 func addTimeoutFlag(cmd *cobra.Command, d *time.Duration) {
-	cmd.Flags().DurationVar(d, "timeout", defaultTimeout, "time limit for each answer of Redis")
+	*d = defaultTimeout
+	durationVar(cmd, d, "timeout", "", "time limit for each answer of Redis")
 }
 
 // named returns a check of the arguments: at least one key, and at most one unless many.

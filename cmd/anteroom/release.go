@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 )
 
 // releaseOptions are the flags of `anteroom release`.
@@ -38,9 +39,7 @@ given, it asks again. Of an RWMutex or a Semaphore all holders lose it.
 The exit status is 0 if a lock was released, 1 if nobody held it or the answer was not
 yes, 64 for a wrong command line or a question that cannot be answered, 69 if Redis does
 not answer (the lock may or may not have been released; repeating the command is safe),
-77 if Redis refuses or the key is not a lock.
-
-` + redisHelp,
+77 if Redis refuses or the key is not a lock.`,
 		Example: `  anteroom release --force order:42
   anteroom release --force --yes order:42`,
 		Args: named(false),
@@ -58,7 +57,7 @@ A program that holds a lock releases it itself, and a lease that nobody renews e
 itself ("anteroom status KEY" shows when). If that does not help, add --force`)
 
 // errNobodyAsked explains why nothing was done.
-var errNobodyAsked = errors.New("cannot prompt: standard input is not a terminal; use --yes")
+var errNobodyAsked = errors.New("release asks before it breaks a lock, and standard input is not a terminal; use --yes")
 
 // runRelease shows who holds the lock, asks, and releases it.
 func runRelease(cmd *cobra.Command, o releaseOptions, key string) error {
@@ -138,9 +137,8 @@ func (r *release) ask(ctx context.Context, in *os.File, held []holder) ([]holder
 		forget(in)
 		fmt.Fprint(r.errs, "release it by force? [y/N] ")
 		text, err := bufio.NewReader(in).ReadString('\n')
-		if err != nil && text == "" {
-			fmt.Fprintln(r.errs)
-			return nil, usageError("%w", errNobodyAsked)
+		if err != nil {
+			fmt.Fprintln(r.errs) // ^D leaves the cursor behind the question
 		}
 		switch strings.ToLower(strings.TrimSpace(text)) {
 		case "y", "yes":
@@ -211,14 +209,10 @@ func listening(n int) string {
 	return fmt.Sprint(n)
 }
 
-// terminal returns in if it may be a terminal, nil otherwise. The null device passes for one, and is detected when it
-// does not answer.
+// terminal returns in if it is a terminal, nil otherwise.
 func terminal(in io.Reader) *os.File {
 	f, ok := in.(*os.File)
-	if !ok {
-		return nil
-	}
-	if info, err := f.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 {
+	if !ok || !term.IsTerminal(int(f.Fd())) {
 		return nil
 	}
 	return f

@@ -91,7 +91,7 @@ func TestRelease_O2_NothingWithoutAYes(t *testing.T) {
 	} {
 		var out, errs screen.Screen
 		code := run(t.Context(), append([]string{"release", "--redis", s.URL()}, c.args...), c.in, &out, &errs)
-		if code != exitUsage || out.String() != "" || !strings.Contains(errs.String(), c.words) || gone(t, rdb, "k") {
+		if code != exitUsage || out.String() != "" || !strings.Contains(errs.String(), c.words) || strings.Contains(errs.String(), "is held") || gone(t, rdb, "k") {
 			t.Errorf("%q: exit status %d, %q, %q", c.args, code, out.String(), errs.String())
 		}
 	}

@@ -46,9 +46,7 @@ they are "-" if the program has set a name of another form.
 
 The exit status is 0 if every key was answered, even if held. With --quiet it is 0 if at
 least one of them is held, kept or such a string, and 1 if all are free. It is 64 for a
-wrong command line, 69 if Redis does not answer, 77 if Redis refuses or a key is not a lock.
-
-` + redisHelp,
+wrong command line, 69 if Redis does not answer, 77 if Redis refuses or a key is not a lock.`,
 		Example: `  anteroom status order:42
   anteroom status --json order:42 order:43 | jq -r '.holders[].host'
   anteroom status --quiet nightly-report || echo "not running"`,

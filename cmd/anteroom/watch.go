@@ -52,9 +52,7 @@ key_base64 is the exact key if it is not UTF-8. New events and fields may be add
 An interrupt ends it with exit status 0, and so does --for. With --count the exit status
 is 0 if that many releases came, and otherwise 1. It is 64 for a wrong command line, 69
 if Redis cannot be reached at the start, 77 if Redis refuses. After the start it
-reconnects without limit.
-
-` + redisHelp,
+reconnects without limit.`,
 		Example: `  anteroom watch 'order:*'
   anteroom watch --json | jq -r .key
   anteroom watch --fixed --count 1 --for 30s nightly-report && echo "done"`,
@@ -70,7 +68,7 @@ reconnects without limit.
 	cmd.Flags().BoolVar(&o.json, "json", false, "print lines of JSON")
 	cmd.Flags().BoolVarP(&o.fixed, "fixed", "F", false, "PATTERN is a literal key")
 	cmd.Flags().IntVarP(&o.count, "count", "n", 0, "end after so many releases; 0 means no limit")
-	cmd.Flags().DurationVar(&o.length, "for", 0, "end after watching for this long; 0 means no limit")
+	durationVar(cmd, &o.length, "for", "", "end after watching for this long; 0 means no limit")
 	return cmd
 }
 
@@ -79,8 +77,6 @@ func runWatch(ctx context.Context, cmd *cobra.Command, o watchOptions, args []st
 	switch {
 	case o.count < 0:
 		return usageError("--count is %d; it must not be negative", o.count)
-	case o.length < 0:
-		return usageError("--for is %v; it must not be negative", o.length)
 	case o.fixed && len(args) == 0:
 		return usageError("--fixed: KEY is missing")
 	}
