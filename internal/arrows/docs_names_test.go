@@ -100,7 +100,7 @@ func TestDocs_NamesExist(t *testing.T) {
 // others are names of other programs that no source uses.
 var others = []string{
 	"OnConnect", "PipelinePoolSize", "DisableCache", "WithDriftFactor", "WithTimeoutFactor", "WithSetNXOnExtend",
-	"PrometheusRule", "FairLock", "RFencedLock", "RReadWriteLock", "RSemaphore", "RPermitExpirableSemaphore", "RedissonLockTest",
+	"PrometheusRule", "KillMode", "FairLock", "RFencedLock", "RReadWriteLock", "RSemaphore", "RPermitExpirableSemaphore", "RedissonLockTest",
 	"RedissonFairLockTest", "RedissonFencedLockTest", "RedissonReadWriteLockTest", "RedissonSemaphoreTest",
 	"RedissonPermitExpirableSemaphoreTest", "Wire_I3_",
 }
