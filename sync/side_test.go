@@ -15,7 +15,7 @@ import (
 // everyField is a LockConfig in which nothing is zero, and nothing a default.
 var everyField = anteroom.LockConfig{
 	Name: "orders", LeaseTime: time.Minute, RenewalTime: 7 * time.Second, Margin: time.Second, WatchdogPeriod: 3 * time.Second,
-	Fair: true, Reentrant: true, Fencing: true, FenceRecordTime: 48 * time.Hour, MaxHandoffs: 7, MaxHandoffTime: 70 * time.Millisecond,
+	Fair: true, Reentrant: true, Fencing: true, FenceRecordTime: 48 * time.Hour, MaxHandoffs: 7, MaxHandoffTime: 70 * time.Millisecond, Linger: 2 * time.Second,
 	MinHold: time.Second, MaxHold: time.Hour, LongWait: 20 * time.Second, Recovery: anteroom.RecoverNotify, AlertThreshold: 3,
 	Replicas: 1, ReplicaTimeout: 100 * time.Millisecond, StringHolders: true,
 }
