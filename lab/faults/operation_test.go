@@ -9,6 +9,8 @@ type operation struct {
 	request string // a text that only the operation's own commands contain
 	times   int    // how many of them a fault of single requests strikes
 	shared  bool   // the lock is an RWMutex
+	lingers bool   // the locks have Linger
+	refused bool   // nobody has the right to CLIENT TRACKING
 	run     func(*rig)
 }
 
@@ -28,6 +30,14 @@ var operations = []*operation{
 	{
 		name: "renew", run: renew, request: lockKey, times: 3,
 		about: "the victim holds through the fault and a lease more, the rival waits",
+	},
+	{
+		name: "renew untracked", run: renew, request: lockKey, times: 3, refused: true,
+		about: "the same, and the server refuses CLIENT TRACKING",
+	},
+	{
+		name: "linger", run: linger, request: "releaseTime", lingers: true,
+		about: "the victim has released, and its process keeps the lock; the rival asks for it while the fault lasts",
 	},
 	{
 		name: "release", run: release, request: "releaseTime",
@@ -217,6 +227,24 @@ func release(r *rig) {
 	r.observe("Release", rel, r.struck)
 	r.observe("rival's Acquire", next, r.struck)
 	r.over.Wait()
+}
+
+// linger: the lock lingers in the victim's process, which is asked for it.
+func linger(r *rig) {
+	h := r.victim.hold()
+	r.victim.release(h).wait()
+	if !r.exists() {
+		fail("the lock does not linger")
+	}
+	r.strike()
+	next := r.rival.acquire()
+	r.healLater()
+	r.observe("rival's Acquire", next, r.struck)
+	r.over.Wait()
+	if r.fault.removes { // until its process has noticed that, the victim may come in
+		r.atOnce = r.left()
+		time.Sleep(bound("W + C").of(r.fault))
+	}
 }
 
 // handOff: the lock is handed off within the process, then by the end of a turn.

@@ -23,7 +23,8 @@ type setup struct {
 	Timeout time.Duration // C
 	Fencing bool
 	Shared  bool // the lock is an RWMutex, or else a Mutex
-	Idle    int  // idle connections that exist when the fault strikes
+	Lingers bool
+	Idle    int // idle connections that exist when the fault strikes
 	Who     string
 }
 
@@ -99,6 +100,9 @@ func newParty(s setup, tell func(note), opts ...func(*redis.Options)) (*party, e
 	}
 	defaults := cfg
 	defaults.Key = ""
+	if s.Lingers {
+		cfg.Linger = lease / 2
+	}
 	var err error
 	p.m, err = anteroom.NewManager(p.rdb, anteroom.Config{
 		ClientID: s.Who, Logger: slog.New(slog.DiscardHandler), CommandTimeout: s.Timeout, Defaults: defaults, OnEvent: p.event,

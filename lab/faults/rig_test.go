@@ -77,9 +77,14 @@ type rig struct {
 // start makes both parties.
 func (r *rig) start() {
 	r.net = faultnet.New(nil)
-	r.setup = setup{Addr: r.server.Addr(), Key: lockKey, Timeout: r.fault.timeout, Fencing: r.fencing(), Shared: r.op.shared, Idle: r.fault.idle, Who: "victim"}
+	r.setup = setup{Addr: r.server.Addr(), Key: lockKey, Timeout: r.fault.timeout, Fencing: r.fencing(), Shared: r.op.shared, Lingers: r.op.lingers, Idle: r.fault.idle, Who: "victim"}
 	if r.fault.prepare != nil {
 		r.fault.prepare(r)
+	}
+	if r.op.refused {
+		for _, user := range []string{"default", "victim"} {
+			admin("acl setuser " + user + " -client|tracking")(r)
+		}
 	}
 	r.victim = newAgent("victim")
 	if r.fault.process {
