@@ -20,25 +20,25 @@ import (
 	"github.com/anteroom/anteroom/sync/observe"
 )
 
-// aclBlocks returns the fenced blocks of docs/operations.md that are marked as ACL
-// rules: what an operator copies is what the tests run under. Those that depend on the server's version are among the first ones.
+// aclBlocks returns the ACL rules of docs/operations.md: what an operator copies is what the tests run under. A comment
+// begins the next block. Those that depend on the server's version are among the first ones.
 func aclBlocks(t *testing.T) [][]string {
 	t.Helper()
 	text, err := os.ReadFile("../docs/operations.md")
 	ok(t, err)
-	var blocks [][]string
-	rest := string(text)
-	for {
-		_, after, found := strings.Cut(rest, "```acl\n")
-		if !found {
-			break
+	_, rules, _ := strings.Cut(string(text), "```acl\n")
+	rules, _, closed := strings.Cut(rules, "```")
+	if !closed {
+		t.Fatal("docs/operations.md has no block of ACL rules")
+	}
+	blocks := [][]string{nil}
+	for line := range strings.Lines(rules) {
+		if strings.HasPrefix(line, "#") {
+			blocks = append(blocks, nil)
+			continue
 		}
-		block, tail, closed := strings.Cut(after, "```")
-		if !closed {
-			t.Fatal("docs/operations.md: an ACL block has no end")
-		}
-		blocks = append(blocks, strings.Split(strings.TrimSpace(block), "\n"))
-		rest = tail
+		last := &blocks[len(blocks)-1]
+		*last = append(*last, strings.TrimSpace(line))
 	}
 	if len(blocks) != 7 {
 		t.Fatalf("docs/operations.md has %d ACL blocks, want the rules, those for 7.2, for 6, for Replicas, for a Cluster, and for Redisson's dialect twice", len(blocks))
