@@ -82,8 +82,12 @@ func (m *Manager) handOver(batch []*Lease, items []Item) (n int, at, last time.T
 			l.stage = idle // its next time is never, and it waits for its deadline
 			continue
 		case items[i].Key == "":
+			due := now + m.retryAfter(l.period, deadline-now)
+			if l.again { // somebody uses it by now
+				due = now
+			}
 			l.stage, l.offbeat, l.again = idle, true, false
-			m.planLocked(l, now+m.retryAfter(l.period, deadline-now))
+			m.planLocked(l, due)
 			continue
 		}
 		batch[n], items[n] = l, items[i]
