@@ -40,17 +40,16 @@ func (o *Owner) keep(now time.Duration) bool {
 func (k *Key) wakeLingering(until, now Moment) {
 	for set := k.timed.Load(); set == 0 || int64(until) < set; set = k.timed.Load() {
 		if k.timed.CompareAndSwap(set, int64(until)) {
-			time.AfterFunc(until-now, k.lingered)
+			time.AfterFunc(until-now, func() { k.lingered(until) })
 			return
 		}
 	}
 }
 
-// lingered gives back what has lingered for long enough.
-func (k *Key) lingered() {
-	k.timed.Store(0)
-	if k.q.Word().State() != queue.Lingers {
-		return // the next one to keep the grant sets the timer
+// lingered gives back what has lingered for long enough. set is for when its timer was set.
+func (k *Key) lingered(set Moment) {
+	if !k.timed.CompareAndSwap(int64(set), 0) || k.q.Word().State() != queue.Lingers {
+		return // an earlier timer has come instead, or the next one to keep the grant sets it
 	}
 	if until, now := Moment(k.lingersUntil.Load()), k.l.now(); now < until {
 		k.wakeLingering(until, now)
