@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-
 	"github.com/anteroom/anteroom/queue"
 	"github.com/anteroom/anteroom/renewal"
 )
