@@ -136,6 +136,7 @@ func (k *Key) admit(ctx context.Context, o *Owner, w *queue.Waiter) error {
 			g.mark = 0
 		}
 		g.owner.Store(o)
+		g.kept.Store(false)
 		k.answer = nil
 	}
 	k.mu.Unlock()

@@ -28,7 +28,9 @@ func (o *Owner) keep(now time.Duration) bool {
 	}
 	until := now + min(k.set.Linger, g.lease.Load().Remaining(now)/2)
 	k.lingersUntil.Store(int64(until))
+	g.kept.Store(true)
 	if !k.q.Keep(o.number) {
+		g.kept.Store(false)
 		return false
 	}
 	k.wakeLingering(until, now)
