@@ -124,3 +124,95 @@ func TestHostile_LingerAndTrackingTogether(t *testing.T) {
 		}
 	}
 }
+
+// The same with a long Linger, removals, tickets and tries: nobody waits for what lingers, and nothing is left at the end.
+func TestHostile_RemovalsBesideLinger(t *testing.T) {
+	s := testredis.Start(t)
+	ctx := context.Background()
+	rdb := s.Client(t)
+	var all sync.WaitGroup
+	var managers []*Manager
+	const keys = 4
+	end := time.Now().Add(12 * time.Second)
+	var took, late atomic.Int32
+	for range 3 {
+		m, err := NewManager(s.Client(t), Config{Defaults: LockConfig{Linger: time.Minute, LeaseTime: 3 * time.Minute, WatchdogPeriod: time.Minute}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		managers = append(managers, m)
+		for g := range 4 {
+			all.Go(func() {
+				for time.Now().Before(end) {
+					key := fmt.Sprint("k", rand.IntN(keys))
+					mu := m.Mutex(key)
+					ctx, cancel := context.WithTimeout(ctx, 8*time.Second)
+					begin := time.Now()
+					var h *Hold
+					var err error
+					switch n := rand.IntN(12); {
+					case n < 2:
+						h, err = mu.TryAcquire(ctx)
+					case n == 2:
+						h, err = mu.Seize(ctx)
+					case n == 3 && g == 0:
+						_, _ = m.ForceRelease(ctx, key)
+						cancel()
+						continue
+					case n == 4 && g == 0:
+						rdb.Del(ctx, key)
+						cancel()
+						continue
+					default:
+						h, err = mu.Acquire(ctx)
+					}
+					if d := time.Since(begin); d > 4*time.Second {
+						late.Add(1)
+						t.Errorf("%s: %v after %v", key, err, d)
+					}
+					cancel()
+					if err != nil {
+						continue
+					}
+					took.Add(1)
+					if rand.IntN(3) == 0 {
+						time.Sleep(time.Duration(rand.IntN(45)) * time.Millisecond)
+					}
+					if rand.IntN(8) == 0 {
+						if ticket, err := h.Detach(context.Background(), 5*time.Second); err == nil {
+							if rand.IntN(4) > 0 {
+								if h, err = mu.Resume(context.Background(), ticket); err == nil {
+									_ = h.Release(context.Background())
+								}
+							} else {
+								rdb.Del(context.Background(), key)
+							}
+							continue
+						}
+					}
+					_ = h.Release(context.Background())
+					time.Sleep(time.Duration(rand.IntN(60)) * time.Millisecond)
+				}
+			})
+		}
+	}
+	all.Wait()
+	t.Logf("%d took it, %d late", took.Load(), late.Load())
+	for _, m := range managers {
+		begin := time.Now()
+		if err := m.Close(ctx); err != nil {
+			t.Error(err)
+		}
+		if d := time.Since(begin); d > time.Second {
+			t.Errorf("Close after %v", d)
+		}
+		if held, young := trackedBy(m); held+young > 0 {
+			t.Errorf("%d tracked, %d young", held, young)
+		}
+	}
+	for i := range keys {
+		if n := rdb.HKeys(ctx, fmt.Sprint("k", i)).Val(); len(n) > 0 {
+			t.Errorf("left: %v", n)
+		}
+	}
+}
