@@ -2,8 +2,10 @@ package lock
 
 import (
 	"context"
+	"runtime"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/anteroom/anteroom/queue"
 	"github.com/anteroom/anteroom/renewal"
@@ -106,4 +108,21 @@ func TestHostile_ATryWithAFixedLease(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustRelease(t, o)
+}
+
+// A key that has lingered and is forgotten is not kept in memory for the rest of Linger.
+func TestHostile_AForgottenKeyIsNotKept(t *testing.T) {
+	_, client := fresh(t)
+	p := lingers(t, client(), time.Hour)
+	o := p.mustAcquire(t, "k")
+	eventually(t, "it has its whole lease", func() bool { return o.g.Lease().Renewals() > 0 })
+	k := weak.Make(o.g.k)
+	mustRelease(t, o) // it would linger for half of the lease, 1.4 s
+	k.Value().recall()
+	o = nil
+	begin := time.Now()
+	eventually(t, "nothing keeps it", func() bool { runtime.GC(); return k.Value() == nil })
+	if d := time.Since(begin); d > 700*time.Millisecond {
+		t.Errorf("after %v", d)
+	}
 }
