@@ -42,7 +42,12 @@ func (o *Owner) keep(now time.Duration) bool {
 func (k *Key) wakeLingering(until, now Moment) {
 	for set := k.timed.Load(); set == 0 || int64(until) < set; set = k.timed.Load() {
 		if k.timed.CompareAndSwap(set, int64(until)) {
-			time.AfterFunc(until-now, func() { k.lingered(until) })
+			link := k.link // k may be forgotten long before
+			time.AfterFunc(until-now, func() {
+				if k := link.Key(); k != nil {
+					k.lingered(until)
+				}
+			})
 			return
 		}
 	}
