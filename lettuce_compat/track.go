@@ -120,7 +120,7 @@ func (tr *tracking) move(from *tracker) {
 	for _, e := range all {
 		addr := tr.c.addr(e.Key)
 		tr.mu.Lock()
-		if addr != "" && addr != from.addr && !tr.closed && e.t == from && e.heldLocked() {
+		if addr != "" && addr != from.addr && !tr.closed && e.heldLocked() {
 			e.leaveLocked()
 			tr.addLocked(e, addr)
 		}

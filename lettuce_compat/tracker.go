@@ -211,7 +211,7 @@ func (t *tracker) next() (some []*Tracked, due time.Duration, err error) {
 		e := t.now[0]
 		t.now = t.now[1:]
 		e.queue = unqueued
-		if e.t == t && e.heldLocked() {
+		if e.heldLocked() {
 			some = append(some, e)
 		}
 	}
@@ -236,7 +236,7 @@ func (t *tracker) read(conn *trackConn, some []*Tracked) error {
 			continue
 		case redis.IsPermissionError(answer):
 			err = &trackRefusal{answer}
-		case !cmd.Val() && e.t == t && e.heldLocked(): // also where it is no hash, or elsewhere
+		case !cmd.Val() && e.heldLocked(): // also where it is no hash, or elsewhere
 			missing = append(missing, e)
 		}
 		t.answered++

@@ -102,7 +102,7 @@ type LockConfig struct {
 	// Linger lets the process keep a lock that it unlocks while nobody waits, owned by
 	// nobody, for up to this long and half of what is left of its lease. The next Lock of
 	// the process then needs no command. As soon as another process waits, the lock is
-	// given back, and does not linger again for a second. It is not renewed meanwhile: if
+	// given back, and does not linger again for up to a second. It is not renewed meanwhile: if
 	// the process dies, others wait for what is left of the lease.
 	//
 	// To Redis, and so to Inspect, a lock that lingers is held. A TryLock of another process

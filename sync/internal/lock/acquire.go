@@ -136,6 +136,7 @@ func (k *Key) admit(ctx context.Context, o *Owner, w *queue.Waiter) error {
 			g.mark = 0
 		}
 		g.owner.Store(o)
+		g.kept.Store(false)
 		k.answer = nil
 	}
 	k.mu.Unlock()
@@ -200,6 +201,9 @@ func (k *Key) secure(ctx context.Context, g *Held, o *Owner) error {
 	}
 	if r.Outcome == lettucecompat.OutcomeGone {
 		g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonGone, Err: r.Err})
+		if g.Owner() != nil {
+			return errAgain // what became of a grant of before is no reason for a pause
+		}
 	}
 	if ctx.Err() != nil && (r.Outcome == lettucecompat.OutcomeUnknown || r.Outcome == lettucecompat.OutcomeFailed) {
 		return errUnanswered

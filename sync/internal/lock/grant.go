@@ -26,6 +26,7 @@ type Held struct {
 	ended        atomic.Bool           // the goroutine that would have to exit has ended
 	deleteOnLoss atomic.Bool           // when it is lost, what is left of it is removed without waiting for its owner to react: see Revoke and Locks.Forced
 	force        atomic.Bool           // somebody says that it was deleted on purpose
+	kept         atomic.Bool           // it lingers, or has lingered and nobody was admitted since
 	reported     atomic.Bool           // its loss was
 	watched      bool                  // Changes has named it; guarded by Locks.mu
 

@@ -28,7 +28,9 @@ func (o *Owner) keep(now time.Duration) bool {
 	}
 	until := now + min(k.set.Linger, g.lease.Load().Remaining(now)/2)
 	k.lingersUntil.Store(int64(until))
+	g.kept.Store(true)
 	if !k.q.Keep(o.number) {
+		g.kept.Store(false)
 		return false
 	}
 	k.wakeLingering(until, now)
@@ -40,17 +42,21 @@ func (o *Owner) keep(now time.Duration) bool {
 func (k *Key) wakeLingering(until, now Moment) {
 	for set := k.timed.Load(); set == 0 || int64(until) < set; set = k.timed.Load() {
 		if k.timed.CompareAndSwap(set, int64(until)) {
-			time.AfterFunc(until-now, k.lingered)
+			link := k.link // k may be forgotten long before
+			time.AfterFunc(until-now, func() {
+				if k := link.Key(); k != nil {
+					k.lingered(until)
+				}
+			})
 			return
 		}
 	}
 }
 
-// lingered gives back what has lingered for long enough.
-func (k *Key) lingered() {
-	k.timed.Store(0)
-	if k.q.Word().State() != queue.Lingers {
-		return // the next one to keep the grant sets the timer
+// lingered gives back what has lingered for long enough. set is for when its timer was set.
+func (k *Key) lingered(set Moment) {
+	if !k.timed.CompareAndSwap(int64(set), 0) || k.q.Word().State() != queue.Lingers {
+		return // an earlier timer has come instead, or the next one to keep the grant sets it
 	}
 	if until, now := Moment(k.lingersUntil.Load()), k.l.now(); now < until {
 		k.wakeLingering(until, now)

@@ -56,6 +56,7 @@ type Locks struct {
 	leases *renewal.Manager
 	zero   time.Time
 	number atomic.Uint64 // of the last statement
+	deaf   atomic.Uint64 // of the last one before the subscription came up: what was said after its answer may be lost
 
 	closing   atomic.Bool
 	unsettled atomic.Int64 // conversations that are not settled, and callers that give a grant back and come again
@@ -281,6 +282,7 @@ func (l *Locks) Forced(n uint64) {
 // Resubscribed: messages may have been lost, so all places are confirmed, all turns ask at their end, and
 // nothing lingers.
 func (l *Locks) Resubscribed() {
+	l.deaf.Store(l.number.Load())
 	for _, k := range l.All() {
 		k.asked.Store(int64(-k.set.askAfter()))
 		k.recall()

@@ -57,7 +57,7 @@ func (g *Held) LossOr(reason renewal.Reason) *Loss {
 
 // report reports the loss, once. What is lost while it lingers nobody has lost.
 func (g *Held) report(l *Loss) {
-	if lingered := l.Owner == nil && g.Owner() != nil && g.k.set.Linger > 0; !lingered && !g.reported.Swap(true) {
+	if lingered := l.Owner == nil && g.kept.Load(); !lingered && !g.reported.Swap(true) {
 		g.k.l.cfg.Reporter.Lost(g, l)
 	}
 }

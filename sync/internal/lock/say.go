@@ -118,7 +118,9 @@ func (k *Key) news(s *Statement, a *lettucecompat.Answer) News {
 		h.Word, h.Lease = Silence, pause()
 		return h
 	}
-	k.asked.Store(int64(k.l.now()))
+	if s.N > k.l.deaf.Load() {
+		k.asked.Store(int64(k.l.now()))
+	}
 	switch a.Word {
 	case lettucecompat.WordHas:
 		h.Word, h.Unit, h.Token = Has, a.Unit, a.Token

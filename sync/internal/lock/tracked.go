@@ -16,6 +16,9 @@ import (
 const (
 	// trackAfter is how old a grant is before Redis is asked to watch it: short turns cost nothing.
 	trackAfter = 20 * time.Millisecond
+	// trackGroup is for how long others are waited for that are to be watched then, too, or a timer would fire for each of many
+	// short turns.
+	trackGroup = trackAfter / 4
 
 	byTracking = "by what Redis said of the key"
 )
@@ -34,7 +37,7 @@ func (l *Locks) youngLocked(g trackable) {
 	l.young = append(l.young, g)
 	if !l.growing {
 		l.growing = true
-		time.AfterFunc(trackAfter, l.grow)
+		time.AfterFunc(trackAfter+trackGroup, l.grow)
 	}
 }
 
@@ -56,7 +59,7 @@ func (l *Locks) grow() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.growing = len(l.young) > 0; l.growing {
-		time.AfterFunc(trackAfter-(l.now()-l.young[0].Since()), l.grow)
+		time.AfterFunc(trackAfter+trackGroup-(l.now()-l.young[0].Since()), l.grow)
 	}
 }
 
