@@ -93,7 +93,7 @@ func (h *Hold) do(ctx context.Context, fn func(ctx context.Context) error) error
 	case end != nil && err == nil:
 		return end
 	case end != nil:
-		return &Error{Op: "do", Key: h.Key(), Outcome: end.Outcome, Ran: true, Err: &workError{err, end}}
+		return &Error{Op: "do", Key: h.Key(), Outcome: end.Outcome, Since: end.Since, Ran: true, Err: &workError{err, end}}
 	case errors.As(err, &nested):
 		return &Error{Op: "do", Key: h.Key(), Outcome: observe.OutcomeReleased, Ran: true, Err: err}
 	}

@@ -21,7 +21,7 @@ func Example_readme() {
 	err = m.Mutex("order:42").Do(ctx, func(ctx context.Context) error {
 		// One goroutine of one process is here at a time. ctx ends if the lock is lost.
 		fmt.Println("shipping order 42")
-		return ctx.Err()
+		return context.Cause(ctx)
 	})
 	if errors.Is(err, anteroom.ErrLost) {
 		fmt.Println("somebody else may have shipped it too:", err)

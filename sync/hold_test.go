@@ -246,11 +246,20 @@ func TestDoSaysWhetherFnRan(t *testing.T) {
 			"an inner Do has not run": {func() error {
 				return mu.Do(bg, func(ctx context.Context) error { return m.Mutex("taken").Do(ctx, nil, anteroom.Wait(time.Millisecond)) })
 			}, true, anteroom.ErrNotAcquired, "anteroom: do \"taken\": not acquired"},
+			"lost, says its context": {func() error {
+				return mu.Do(bg, func(ctx context.Context) error { _ = lose(ctx); return ctx.Err() })
+			}, true, anteroom.ErrLost, "context canceled: anteroom: release \"k\": lock lost"},
+			"lost, says its cause": {func() error {
+				return mu.Do(bg, func(ctx context.Context) error { _ = lose(ctx); return context.Cause(ctx) })
+			}, true, anteroom.ErrLost, "anteroom: hold \"k\": lock lost"},
 			"lost":         {func() error { return mu.Do(bg, lose) }, true, anteroom.ErrLost, "anteroom: release \"k\": lock lost"},
 			"failed, lost": {func() error { return mu.Do(bg, func(ctx context.Context) error { _ = lose(ctx); return mine }) }, true, anteroom.ErrLost, "mine: anteroom: release \"k\": lock lost"},
 		} {
 			err := c.err()
 			var e *anteroom.Error
+			if !errors.As(err, &e) || e.Since.IsZero() == errors.Is(err, anteroom.ErrLost) {
+				t.Errorf("%s: lost since %v", what, e.Since)
+			}
 			if !errors.As(err, &e) || e.Ran != c.ran || !errors.Is(err, c.is) || !strings.HasPrefix(err.Error(), c.text) {
 				t.Errorf("%s: %v", what, err)
 			}
