@@ -14,7 +14,7 @@ import (
 // next one happens to the command that does it.
 func (s *embedded) turns(t *testing.T, m *anteroom.Manager) {
 	t.Helper()
-	mu := mutex(t, m, anteroom.LockConfig{Key: "warm", MaxHandoffTime: time.Millisecond})
+	mu := mutex(t, m, anteroom.LockConfig{Key: "turns", MaxHandoffTime: time.Millisecond})
 	h := acquire(t, mu)
 	next := make(chan *anteroom.Hold)
 	go func() { next <- acquire(t, mu) }()

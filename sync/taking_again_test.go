@@ -88,6 +88,7 @@ func TestTaking_SeizeBehindAResume(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		a, _ := manager(t, s.client(), anteroom.Config{})
 		net := s.network()
+		net.PromptMessages()
 		net.Latency(5*time.Millisecond, 0, 1)
 		b, _ := manager(t, s.clientOver(net), anteroom.Config{})
 		warmForce(t, a, b)

@@ -75,6 +75,7 @@ func takeAtRandom(t *testing.T, s *embedded, seed uint64, faults bool) {
 	var managers []*anteroom.Manager
 	for i := range 3 {
 		net := s.network()
+		net.PromptMessages()
 		net.Latency(time.Millisecond, 3*time.Millisecond, seed*3+uint64(i))
 		nets = append(nets, net)
 		m, _ := manager(t, s.clientOver(net), cfg)
@@ -208,6 +209,7 @@ func TestTaking_SeizeAtRandom(t *testing.T) {
 				var managers []*anteroom.Manager
 				for i := range 3 {
 					net := s.network()
+					net.PromptMessages()
 					net.Latency(time.Millisecond, 3*time.Millisecond, seed*3+uint64(i))
 					m, _ := manager(t, s.clientOver(net), anteroom.Config{})
 					managers = append(managers, m)

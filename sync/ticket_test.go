@@ -356,6 +356,7 @@ func TestTicket_APlaceThatIsConfirmedMeanwhile(t *testing.T) {
 			a, _ := manager(t, s.client(), anteroom.Config{})
 			ticket := detached(t, a, time.Minute)
 			net := s.network()
+			net.PromptMessages()
 			net.Latency(2*time.Millisecond, 2*time.Millisecond, seed)
 			b, _ := manager(t, s.clientOver(net), anteroom.Config{})
 			h, err := b.Mutex("k").Resume(bg, ticket)

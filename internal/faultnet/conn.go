@@ -102,7 +102,7 @@ func (c *conn) delayed() error {
 	for {
 		c.net.mu.Lock()
 		shut, delay := c.net.down.opened, c.net.delay
-		if shut == nil && !c.late {
+		if shut == nil && !c.late && !(c.net.prompt && c.pubsub.Load()) {
 			delay += c.net.latency.next()
 		}
 		c.net.mu.Unlock()

@@ -41,8 +41,9 @@ type Network struct {
 	down    gate // server to client
 	delay   time.Duration
 	latency *latency
-	cuts    int // replies to cut
-	cutSize int // bytes of a cut reply that still arrive
+	prompt  bool // it does not delay messages
+	cuts    int  // replies to cut
+	cutSize int  // bytes of a cut reply that still arrive
 	traps   []*trap
 	conns   map[*conn]struct{}
 	dials   int
