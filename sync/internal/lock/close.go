@@ -19,6 +19,7 @@ func (l *Locks) BeginClose() {
 	for _, k := range l.All() {
 		k.carryOut(k.q.Fail(ErrClosed))
 		k.recall()
+		k.endPause()
 		k.kick()
 	}
 	for _, k := range l.AllShared() {

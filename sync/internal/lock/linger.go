@@ -67,12 +67,18 @@ func (k *Key) lingered(set Moment) {
 
 // pauseLinger: another client was seen. The key stays in use until the pause is over, so as to remember it.
 func (k *Key) pauseLinger() {
-	if k.set.Linger > 0 && k.paused.CompareAndSwap(false, true) {
+	if k.set.Linger > 0 && !k.l.closing.Load() && k.paused.CompareAndSwap(false, true) {
 		k.refs.Add(1)
-		time.AfterFunc(lingerPause, func() {
-			k.paused.Store(false)
-			k.Done()
-		})
+		time.AfterFunc(lingerPause, k.endPause)
+		if k.l.closing.Load() { // BeginClose may have visited k before
+			k.endPause()
+		}
+	}
+}
+
+func (k *Key) endPause() {
+	if k.paused.CompareAndSwap(true, false) {
+		k.Done()
 	}
 }
 

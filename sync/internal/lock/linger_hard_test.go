@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -145,5 +146,27 @@ func TestLinger_ARecallBeforeTheAnswer(t *testing.T) {
 	mustRelease(t, o)
 	if rdb.Exists(t.Context(), "k").Val() != 0 {
 		t.Error("it lingers")
+	}
+}
+
+// Nothing is in use after a close, also where the lock was not to linger for now.
+func TestLinger_ACloseEndsThePause(t *testing.T) {
+	_, client := fresh(t)
+	p := lingers(t, client(), time.Minute)
+	o := p.mustAcquire(t, "k")
+	k := o.g.k
+	k.pauseLinger()
+	mustRelease(t, o)
+	if len(p.All()) != 1 {
+		t.Error("the pause is forgotten")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	begin := time.Now()
+	p.close(ctx)
+	k.pauseLinger()
+	eventually(t, "nothing is in use", func() bool { return len(p.All()) == 0 })
+	if d := time.Since(begin); d > lingerPause/2 {
+		t.Errorf("after %v", d)
 	}
 }
