@@ -326,9 +326,8 @@ func TestTrack_T6_AFailoverBySentinel(t *testing.T) {
 // TestTrack_T7_Refused: one warning, and everything else as before.
 func TestTrack_T7_Refused(t *testing.T) {
 	for name, rules := range map[string][]any{
-		"CLIENT TRACKING": {"~*", "&*", "+@all", "-client|tracking"},
-		"CLIENT":          {"~*", "&*", "+@all", "-client"},
-		"HEXISTS":         {"~*", "&*", "+@all", "-hexists"},
+		"CLIENT":  {"~*", "&*", "+@all", "-client"},
+		"HEXISTS": {"~*", "&*", "+@all", "-hexists"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := onReal(t, nil)

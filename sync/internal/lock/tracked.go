@@ -127,7 +127,11 @@ func (l *Locks) Missing(ctx context.Context, some []*lettucecompat.Tracked) (the
 				case lettucecompat.OutcomeOK:
 					found.Store(true)
 				case lettucecompat.OutcomeGone:
-					grants[i].lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonGone, By: byTracking, Err: r.Err})
+					lease, c := grants[i].lease.Load(), renewal.Cause{Reason: renewal.ReasonGone, By: byTracking, Err: r.Err}
+					if !lease.Valid(l.leases.Now()) { // this process was stopped, and Redis has ended the lease
+						c = renewal.Cause{Reason: renewal.ReasonDeadline}
+					}
+					lease.Lose(c)
 				}
 			}
 		})
