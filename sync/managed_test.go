@@ -89,7 +89,9 @@ func TestManaged_WhatAServiceForbids(t *testing.T) {
 				t.Fatalf("the waiter has %v", next)
 			}
 			ok(t, next.Release(bg))
-			if warned() != c.warns {
+			if c.warns {
+				eventually(t, patience, "a warning", warned)
+			} else if warned() {
 				t.Errorf("warnings: %v", events.of(observe.EventWarning))
 			}
 		})

@@ -118,19 +118,20 @@ func TestLinger_InTurn(t *testing.T) {
 	begin := time.Now()
 	pass(always) // recalls it
 	a, b := seldom, always
+	others := uint64(0)
 	for range 10 {
 		a, b = b, a
-		others := statements(t, a, func() {
+		others += statements(t, a, func() {
 			if n := statements(t, b, func() { pass(b) }); n != 2 {
 				t.Errorf("%d statements", n)
 			}
 		})
-		if others > 0 {
-			t.Errorf("%d statements of the other process", others)
-		}
 		if time.Since(begin) > lingerPause/2 { // a slow machine
 			break
 		}
+	}
+	if others > 1 { // one may follow the recall
+		t.Errorf("%d statements of the other process", others)
 	}
 	time.Sleep(lingerPause + 100*time.Millisecond)
 	if len(seldom.All()) > 0 {
