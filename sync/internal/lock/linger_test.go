@@ -117,6 +117,9 @@ func TestLinger_InTurn(t *testing.T) {
 	pass(seldom)
 	begin := time.Now()
 	pass(always) // recalls it
+	if rdb.Exists(t.Context(), "k").Val() > 0 {
+		t.Error("it lingers where another one was met")
+	}
 	a, b := seldom, always
 	others := uint64(0)
 	for range 10 {
