@@ -23,6 +23,24 @@ func trackedBy(m *Manager) (held, young int) {
 	return held, reflect.ValueOf(m.locks).Elem().FieldByName("young").Len()
 }
 
+// endAll closes them: none has anything to wait for, and nothing stays tracked.
+func endAll(t *testing.T, managers []*Manager) {
+	t.Helper()
+	time.Sleep(100 * time.Millisecond) // the last grants are no longer young
+	for _, m := range managers {
+		begin := time.Now()
+		if err := m.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+		if d := time.Since(begin); d > time.Second {
+			t.Errorf("Close after %v", d)
+		}
+		if held, young := trackedBy(m); held+young > 0 {
+			t.Errorf("%d tracked, %d young", held, young)
+		}
+	}
+}
+
 // Processes whose locks linger and are tracked do everything with them but remove them: nobody is told of a loss, there is one
 // owner at a time, nothing stays tracked, and Close has nothing to wait for.
 func TestLinger_LingerAndTrackingTogether(t *testing.T) {
@@ -111,19 +129,7 @@ func TestLinger_LingerAndTrackingTogether(t *testing.T) {
 	if n := s.Client(t).DBSize(ctx).Val(); n > 0 {
 		t.Errorf("%d keys are left: %v", n, s.Client(t).Keys(ctx, "*").Val())
 	}
-	time.Sleep(100 * time.Millisecond) // the last grants are no longer young
-	for _, m := range managers {
-		begin := time.Now()
-		if err := m.Close(ctx); err != nil {
-			t.Error(err)
-		}
-		if d := time.Since(begin); d > time.Second {
-			t.Errorf("Close after %v", d)
-		}
-		if held, young := trackedBy(m); held+young > 0 {
-			t.Errorf("%d tracked, %d young", held, young)
-		}
-	}
+	endAll(t, managers)
 }
 
 // The same with a long Linger, removals, tickets and tries: nobody waits for what lingers, and nothing is left at the end.
@@ -199,19 +205,7 @@ func TestLinger_RemovalsBesideLinger(t *testing.T) {
 	}
 	all.Wait()
 	t.Logf("%d took it, %d late", took.Load(), late.Load())
-	time.Sleep(100 * time.Millisecond) // the last grants are no longer young
-	for _, m := range managers {
-		begin := time.Now()
-		if err := m.Close(ctx); err != nil {
-			t.Error(err)
-		}
-		if d := time.Since(begin); d > time.Second {
-			t.Errorf("Close after %v", d)
-		}
-		if held, young := trackedBy(m); held+young > 0 {
-			t.Errorf("%d tracked, %d young", held, young)
-		}
-	}
+	endAll(t, managers)
 	for i := range keys {
 		if n := rdb.HKeys(ctx, fmt.Sprint("k", i)).Val(); len(n) > 0 {
 			t.Errorf("left: %v", n)

@@ -51,12 +51,12 @@ type Reporter interface {
 //
 // Lock order: Key.mu, then Locks.mu or the queue's or the renewal's.
 type Locks struct {
-	cfg    Config
-	wire   *lettucecompat.Client
-	leases *renewal.Manager
-	zero   time.Time
-	number atomic.Uint64 // of the last statement
-	deaf   atomic.Uint64 // of the last one before the subscription came up: what was said after its answer may be lost
+	cfg     Config
+	wire    *lettucecompat.Client
+	leases  *renewal.Manager
+	zero    time.Time
+	number  atomic.Uint64 // of the last statement
+	unheard atomic.Uint64 // of the last one before the subscription came up: what was said after its answer may be lost
 
 	closing   atomic.Bool
 	unsettled atomic.Int64 // conversations that are not settled, and callers that give a grant back and come again
@@ -282,7 +282,7 @@ func (l *Locks) Forced(n uint64) {
 // Resubscribed: messages may have been lost, so all places are confirmed, all turns ask at their end, and
 // nothing lingers.
 func (l *Locks) Resubscribed() {
-	l.deaf.Store(l.number.Load())
+	l.unheard.Store(l.number.Load())
 	for _, k := range l.All() {
 		k.asked.Store(int64(-k.set.askAfter()))
 		k.recall()

@@ -118,7 +118,7 @@ func (k *Key) news(s *Statement, a *lettucecompat.Answer) News {
 		h.Word, h.Lease = Silence, pause()
 		return h
 	}
-	if s.N > k.l.deaf.Load() {
+	if s.N > k.l.unheard.Load() {
 		k.asked.Store(int64(k.l.now()))
 	}
 	switch a.Word {
