@@ -346,12 +346,21 @@ func TestTrack_T7_Refused(t *testing.T) {
 		b := onReal(t, nil)
 		b.refused(t, b.follow(t, struct{ lettucecompat.Redis }{b.rdb}))
 	})
+	t.Run("keys that a hook renames", func(t *testing.T) {
+		b := onReal(t, nil)
+		w := b.follow(t, nil)
+		w.there = true // by the client's own question
+		defer w.c.Track(lettucecompat.Query{Key: "never there without the hook", Field: "me"}, nil).Close()
+		w.warning(t, 4*soon)
+		dials := b.net.Dials()
+		time.Sleep(2 * time.Second) // a connection a second would be twice
+		want(t, "connections after it", b.net.Dials(), dials)
+	})
 }
 
-func (b *bed) refused(t *testing.T, w *watched) {
+// warning waits for that of a refusal.
+func (w *watched) warning(t *testing.T, within time.Duration) {
 	t.Helper()
-	b.raw.HSet(ctx, "k", "me", "1")
-	defer w.c.Track(lettucecompat.Query{Key: "k", Field: "me"}, nil).Close()
 	select {
 	case got := <-w.warnings:
 		want(t, "warning", got.Kind, lettucecompat.WarnTrackingRefused)
@@ -359,9 +368,16 @@ func (b *bed) refused(t *testing.T, w *watched) {
 			t.Error("nothing says why")
 		}
 		t.Log(got.Err)
-	case <-time.After(soon):
+	case <-time.After(within):
 		t.Fatal("no warning")
 	}
+}
+
+func (b *bed) refused(t *testing.T, w *watched) {
+	t.Helper()
+	b.raw.HSet(ctx, "k", "me", "1")
+	defer w.c.Track(lettucecompat.Query{Key: "k", Field: "me"}, nil).Close()
+	w.warning(t, soon)
 	dials := b.net.Dials()
 	defer w.c.Track(lettucecompat.Query{Key: "k2", Field: "me"}, nil).Close()
 	w.quiet(t, "refused")

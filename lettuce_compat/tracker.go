@@ -23,10 +23,16 @@ const (
 	// that has lasted for trackLasting, or, where it was to the wrong server, for trackWindow.
 	trackPause   = 20 * time.Millisecond
 	trackLasting = 100 * time.Millisecond
+	// trackContradictions in a row, of connections that find nothing while the client's own questions find it, are a
+	// refusal: a hook of the client may rename keys, and the connection has no hooks.
+	trackContradictions = 8
 )
 
-// errDoubted ends a connection that may not be to a master.
-var errDoubted = errors.New("the tracked keys may have another master")
+var (
+	// errDoubted ends a connection that may not be to a master.
+	errDoubted = errors.New("the tracked keys may have another master")
+	errHooked  = errors.New("a connection with the client's options finds none of the held keys: does a hook of the client rename them?")
+)
 
 // tracker reads the tracked keys of one master, on a connection of its own. One goroutine connects and asks, another
 // one takes in what comes (trackConn).
@@ -44,6 +50,7 @@ type tracker struct {
 	now     []*Tracked          // to be read. Those whose Close was called are passed over
 	late    []*Tracked          // to be read when they are due, in the order of that
 	doubted bool
+	found   bool // something, by this connection
 
 	answered int // reads
 }
@@ -109,9 +116,15 @@ func (t *tracker) pushed(keys [][]byte) {
 }
 
 func (t *tracker) run() {
+	contradicted := 0
 	for pause := time.Duration(0); t.wait(); {
 		began := time.Now()
 		err := t.serve()
+		if contradicted++; t.found || !errors.Is(err, errDoubted) {
+			contradicted = 0
+		} else if contradicted >= trackContradictions {
+			err = &trackRefusal{errHooked}
+		}
 		switch refused := (*trackRefusal)(nil); {
 		case errors.As(err, &refused):
 			t.warned.Do(func() { t.c.warn.raise(Warning{Kind: WarnTrackingRefused, Err: refused.err}) })
@@ -157,7 +170,7 @@ func (t *tracker) serve() error {
 	}
 	defer conn.close(t)
 	t.mu.Lock()
-	t.up, t.doubted, t.now, t.late = true, false, nil, nil
+	t.up, t.doubted, t.found, t.now, t.late = true, false, false, nil, nil
 	for _, e := range t.held {
 		e.queue, e.window = unqueued, time.Time{}
 		t.changedLocked(e)
@@ -238,6 +251,8 @@ func (t *tracker) read(conn *trackConn, some []*Tracked) error {
 			err = &trackRefusal{answer}
 		case !cmd.Val() && e.heldLocked(): // also where it is no hash, or elsewhere
 			missing = append(missing, e)
+		case cmd.Val():
+			t.found = true
 		}
 		t.answered++
 	}
