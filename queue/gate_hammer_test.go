@@ -404,7 +404,7 @@ func TestGate_HammerNobodyStarves(t *testing.T) {
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
-				for range 50 {
+				for range 2_000 {
 					g.Lock()
 					runtime.KeepAlive(g)
 					g.Unlock()
