@@ -53,8 +53,8 @@ func (s *Synchronizer) failLocked(w *Waiter, err error) {
 	w.wake(true)
 }
 
-// Recall leads from Lingers to Releasing. In any other state it changes nothing.
-func (s *Synchronizer) Recall() Order {
+// EndLinger leads from Lingers to Releasing. In any other state it changes nothing.
+func (s *Synchronizer) EndLinger() Order {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	word := s.Word()

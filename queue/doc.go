@@ -55,8 +55,8 @@
 //	Refuse                    Acquiring                                                      no order
 //	the last waiter leaves    Granted                     to Releasing: SendRelease
 //
-// Keep leads from Owned to Lingers: nobody waits, and the process keeps the grant. From there Enter leads to Owned, Recall
-// to Releasing, and Lose to Free.
+// Keep leads from Owned to Lingers: nobody waits, and the process keeps the grant. From there Enter leads to Owned,
+// EndLinger to Releasing, and Lose to Free.
 //
 // # The loop in words
 //
