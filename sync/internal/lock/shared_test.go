@@ -425,7 +425,7 @@ func TestShared_S29_AGrantOfWhatWasHad(t *testing.T) {
 		}()
 		k := p.Shared("k", p.set)
 		defer k.Done()
-		eventually(t, "it stands", func() bool { s := k.State(); return s.Standing && s.Ahead == ahead })
+		eventually(t, "it stands", func() bool { s := k.State(); return s.InLine && s.Ahead == ahead })
 		return in
 	}
 	for _, p := range []*party{a, b, c} { // who does not listen is passed in line
