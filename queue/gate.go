@@ -100,7 +100,7 @@ func (g *Gate) Leave() Order {
 	}
 	word := g.word.Add(^uint64(0))
 	switch inside := int32(word & insideMask); {
-	case inside < 0: // two at once
+	case inside < 0: // two in parallel
 		g.word.Add(1)
 		panic("queue: Leave of a Gate without a reader inside")
 	case inside > 0 || word&closedBit == 0:
