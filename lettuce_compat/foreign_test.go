@@ -276,7 +276,7 @@ func TestState_P15_TheWindow(t *testing.T) {
 				t.Fatalf("%s: %+v", name, got)
 			}
 		}
-		if info, err := a.Inspect(ctx, "k", false); err != nil || info.Open <= 0 || info.Open > 900*time.Millisecond || info.Standing != 2 || info.First != x.id {
+		if info, err := a.Inspect(ctx, "k", false); err != nil || info.Open <= 0 || info.Open > 900*time.Millisecond || info.InLine != 2 || info.First != x.id {
 			t.Fatalf("%+v, %v", info, err)
 		}
 		want(t, "held", b.raw.Exists(ctx, "k").Val(), int64(0))

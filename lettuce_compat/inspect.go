@@ -28,7 +28,7 @@ type Info struct {
 	TTL         time.Duration // negative: the key has no end, or does not exist
 	Token       int64         // the newest in the fencing record; 0: there is none
 	Subscribers int           // connections that listen for the release, on that server; -1: not known
-	Standing    int           // clients in the line
+	InLine      int           // clients in the line
 	First       string        // the client that is first there, "" where none is or it is not known
 	Open        time.Duration // for so long the lock is still left to clients outside the line
 }
@@ -55,7 +55,7 @@ func (c *Client) Inspect(ctx context.Context, key string, stringsAreLocks bool) 
 	if !ok1 || !ok2 {
 		return Info{}, ErrMalformed
 	}
-	info := Info{Type: text(a[0]), TTL: fromMillis(n[0]), Subscribers: int(n[1]), Standing: int(n[2]), Open: fromMillis(n[3])}
+	info := Info{Type: text(a[0]), TTL: fromMillis(n[0]), Subscribers: int(n[1]), InLine: int(n[2]), Open: fromMillis(n[3])}
 	info.Exists = info.Type != "none"
 	info.First, _, _ = ParseField(text(a[6]))
 	info.Token, _ = strconv.ParseInt(text(a[3]), 10, 64)

@@ -123,7 +123,7 @@ func TestInspectAndForce(t *testing.T) {
 	both(t, func(t *testing.T, b *bed) {
 		a, x, y, z := b.fencedPeer(t, "a"), b.peer(t, "x"), b.peer(t, "y"), b.peer(t, "z")
 		info, err := a.Inspect(ctx, "k", false)
-		if err != nil || info.Exists || info.Type != "none" || info.Standing != 0 || info.First != "" || info.Token != 0 {
+		if err != nil || info.Exists || info.Type != "none" || info.InLine != 0 || info.First != "" || info.Token != 0 {
 			t.Fatalf("free key: %+v, %v", info, err)
 		}
 		got := a.takes()
@@ -138,7 +138,7 @@ func TestInspectAndForce(t *testing.T) {
 		}
 		want(t, "type", info.Type, "hash")
 		want(t, "token", info.Token, got.Token)
-		want(t, "standing", info.Standing, 3)
+		want(t, "standing", info.InLine, 3)
 		want(t, "first", info.First, "x")
 		want(t, "holders", len(info.Holders), 2)
 		for _, h := range info.Holders {

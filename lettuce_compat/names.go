@@ -102,7 +102,7 @@ const (
 //	anything else              a{b    → anteroom:line:{7}:a{b      the least number in that slot
 //
 // A valid tag is the text between the first '{' and the first '}' after it, if it is not empty. The three forms
-// differ after the prefix: "tag:", one brace pair at the end, or a brace pair followed by a colon.
+// differ after the prefix: "tag:", one brace pair at the end, or a brace pair before a colon.
 func derivedKey(prefix, name string) string {
 	if name != "" && !strings.ContainsAny(name, "{}") {
 		return prefix + "{" + name + "}"

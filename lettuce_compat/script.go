@@ -64,7 +64,7 @@ type scriptRequest struct {
 	request
 	command command
 	list    [1]*command // request.cmds
-	args    [15]any     // of the command, as far as they fit: all but a last token and a mark
+	args    [15]any     // of the command, as far as there is room: all but a last token and a mark
 }
 
 // newScriptRequest makes one of s about the lock key; line is the key of its line, and fence the key of its fencing

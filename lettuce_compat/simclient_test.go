@@ -25,7 +25,7 @@ type simClient struct {
 	n, since                 uint64
 	units, deadline          int64
 	contended, look          bool
-	recalled, called         uint64 // the numbers in the last messages
+	contendedN, called       uint64 // the numbers in the last messages
 	flight                   *simFlight
 	place                    *simTarget // what its place wants; nil: it has none
 	unknown                  bool       // whether it has one
@@ -332,7 +332,7 @@ func (c *simClient) answered(epoch int, f *simFlight, a lettucecompat.UnitsAnswe
 		c.token, c.handed, c.grantedAt = a.Token, 0, f.s
 	}
 	c.units, c.since = a.Units, f.n
-	c.contended = a.Contended || c.recalled == f.n
+	c.contended = a.Contended || c.contendedN == f.n
 	if a.Word != waits {
 		c.place = nil
 	} else {
@@ -363,7 +363,7 @@ func (c *simClient) hears(epoch int, words []string) {
 	case "called":
 		c.onCalled(n, words)
 	case "contended":
-		c.recalled = n
+		c.contendedN = n
 		if _, sent := c.sentAt[n]; sent || n == c.n {
 			c.contended = true
 			c.wakeAt(c.turnEnds)

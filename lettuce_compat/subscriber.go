@@ -143,7 +143,7 @@ func (s *subscriber) needed() bool {
 func (s *subscriber) connect() (wasUp bool, err error) {
 	s.mu.Lock()
 	first := s.own
-	if e := s.lists[chWanted].Front(); first == nil && e != nil {
+	if e := s.lists[chPending].Front(); first == nil && e != nil {
 		first = e.Value.(*channel)
 	}
 	s.mu.Unlock()
@@ -245,10 +245,10 @@ func (s *subscriber) plan() (subscribe, unsubscribe []string, next time.Time, er
 			next = earlier(next, again)
 			break
 		}
-		s.putLocked(ch, chWanted)
+		s.putLocked(ch, chPending)
 	}
 	for s.lists[chAsked].Len() == 0 || len(subscribe) > 0 {
-		ch := s.firstLocked(chWanted)
+		ch := s.firstLocked(chPending)
 		if ch == nil || len(subscribe) == most || ch.alone && len(subscribe) > 0 {
 			break
 		}
@@ -309,7 +309,7 @@ func (s *subscriber) down(err error) {
 			continue
 		}
 		ch.alone = false
-		s.putLocked(ch, chWanted)
+		s.putLocked(ch, chPending)
 	}
 	s.mu.Unlock()
 	if wasUp && s.own != nil && s.c.opt.OnSubscription != nil {

@@ -98,7 +98,7 @@ func (s *subscriber) refuse(answer redis.Error) bool {
 		ch.alone, ch.since, refused = true, time.Now(), ch.name
 		switch {
 		case !single:
-			s.putLocked(ch, chWanted)
+			s.putLocked(ch, chPending)
 		case ch.unwatched():
 			s.forgetLocked(ch)
 		default:

@@ -37,13 +37,13 @@ type UnitsStatement struct {
 	Key string // any bytes
 	N   uint64 // of this statement
 	// Since is the least number of a record that is the client's: with HaveUnit that of the statement whose answer or
-	// call told last what it has; else it says nothing.
+	// call said last what it has; else it says nothing.
 	Since      uint64
 	Have       Have
 	Units      int64 // with HaveUnit: so many it has, at least. Fewer in Redis are a loss
 	Keep, Want int64
 	Try        bool // refused instead of waiting in line
-	Again      bool // wait in line even if Redis leaves as many as are wanted
+	Again      bool // wait in line even if Redis leaves enough
 	// Terms.Capacity says whether it is a Semaphore.
 	Terms *Terms
 	// LastToken is the last token that was handed out from units that are given back. It needs Terms.Fenced.
@@ -61,7 +61,7 @@ type UnitsAnswer struct {
 	Units     int64         // what the client has
 	TTL       time.Duration // what is left to its units; 0 without units
 	Contended bool          // another client waits, which the units that this one has keep from being called
-	Token     int64         // of units that no answer told of before; 0 without them, or without Terms.Fenced
+	Token     int64         // of units that no answer has reported before; 0 without them, or without Terms.Fenced
 	Ahead     int           // Waits: how many places are before it
 	Next      time.Duration // Waits, Refused: after this time the lease of a holder may be over; 0: nobody holds
 	Capacity  int64         // the least of those who hold, which counts; that of the client if nobody holds

@@ -452,7 +452,7 @@ func TestUnits_InspectAndForce(t *testing.T) {
 		}
 		want(t, "kind", info.Kind, "sem")
 		want(t, "capacity", info.Capacity, int64(5))
-		want(t, "standing", info.Standing, 1)
+		want(t, "standing", info.InLine, 1)
 		want(t, "first", info.First, "w")
 		for _, h := range info.Holders {
 			want(t, "units of "+h.Client, h.Count, map[string]int64{"a": 3, "x": 2}[h.Client])

@@ -178,7 +178,7 @@ func splitHosts(base, text, port string) (*url.URL, error) {
 var errHost = errors.New("redis: the host is not host:port; user and password end with an @")
 
 // plainHost reports whether no password has slipped into the host, as where the @ is missing or mistyped. It would be
-// looked up as a name, and appear in errors and in the log of go-redis.
+// resolved as a name, and appear in errors and in the log of go-redis.
 func plainHost(u *url.URL) bool {
 	return !strings.Contains(u.Host, ",") && (strings.HasPrefix(u.Host, "[") || !strings.Contains(u.Hostname(), ":"))
 }

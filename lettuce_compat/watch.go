@@ -97,7 +97,7 @@ func (c *Client) Reconnect() {
 type chanState uint8
 
 const (
-	chWanted    chanState = iota
+	chPending   chanState = iota
 	chAsked               // SUBSCRIBE sent
 	chConfirmed           // by the server
 	chRefused             // by the server's ACL
@@ -140,12 +140,12 @@ func (ch *channel) watchLocked(w *Watch) {
 // addLocked makes ch one of the pending channels.
 func (s *subscriber) addLocked(ch *channel) {
 	s.channels[ch.name] = ch
-	s.putLocked(ch, chWanted)
+	s.putLocked(ch, chPending)
 }
 
 // putLocked moves ch to the list of state. A channel that is confirmed is in one only if it must be unsubscribed.
 func (s *subscriber) putLocked(ch *channel, state chanState) {
-	s.unlistLocked(ch)
+	s.unlinkLocked(ch)
 	ch.state = state
 	if ch.own {
 		s.listening.Store(state == chConfirmed)
@@ -169,11 +169,11 @@ func (s *subscriber) firstLocked(state chanState) *channel {
 
 // forgetLocked drops all state of a channel.
 func (s *subscriber) forgetLocked(ch *channel) {
-	s.unlistLocked(ch)
+	s.unlinkLocked(ch)
 	delete(s.channels, ch.name)
 }
 
-func (s *subscriber) unlistLocked(ch *channel) {
+func (s *subscriber) unlinkLocked(ch *channel) {
 	if ch.in != nil {
 		ch.in.Remove(ch.at)
 		ch.in, ch.at = nil, nil

@@ -2,7 +2,7 @@ package queue
 
 // This file is about who comes into a Gate next, and who waits.
 
-// settleLocked ends a transition: whoever may come in now does, and the caller is ordered to state what has changed for
+// settleLocked ends a transition: it admits those who may come in now, and orders the caller to state what has changed for
 // Redis. together: readers that wait come in before the first writer, if the Gate is not fair; so it is after a writer.
 func (g *Gate) settleLocked(together bool) Order {
 	g.arrangeLocked(together)
@@ -13,10 +13,10 @@ func (g *Gate) settleLocked(together bool) Order {
 	return Nothing
 }
 
-// arrangeLocked lets in whoever may come in now, and opens or closes the gate. The first reader of a turn comes in while
+// arrangeLocked admits those who may come in now, and opens or closes the gate. The first reader of a turn comes in while
 // the gate is closed, so that its exit is noticed if it was the only one.
 func (g *Gate) arrangeLocked(together bool) {
-	if g.told {
+	if g.contended {
 		g.admitsLocked() // notices the end of the turn
 	}
 	g.passLocked(together)
@@ -30,7 +30,7 @@ func (g *Gate) arrangeLocked(together bool) {
 	}
 }
 
-// passLocked admits the head, and those after it as long as they fit. With a reader all readers that wait come in, in a
+// passLocked admits the head, and those after it as long as the units suffice. With a reader all readers that wait come in, in a
 // fair Gate those before the first writer. If the Gate is not fair and nobody is owed, they are woken instead, and come
 // in when they run, unless a newcomer is quicker. An heir whose wake-up is on its way passes on, so no other is woken.
 func (g *Gate) passLocked(together bool) {
@@ -48,7 +48,7 @@ func (g *Gate) passLocked(together bool) {
 		next := w.next
 		switch {
 		case together && !g.fair && g.whole(w) && !w.owed: // the readers behind it pass it
-		case g.barredLocked(w) || !g.fitsLocked(w):
+		case g.barredLocked(w) || !g.sufficesLocked(w):
 			return
 		case barge && g.heir == nil && (w.woken || g.whole(w)):
 			g.heir = w
@@ -82,8 +82,8 @@ func (g *Gate) barredLocked(w *Waiter) bool {
 	return g.word.Or(closedBit)&insideMask > 0 || g.held > 0 || g.writer != nil
 }
 
-// fitsLocked reports whether the units suffice with w inside.
-func (g *Gate) fitsLocked(w *Waiter) bool { return g.withLocked(w) <= g.units }
+// sufficesLocked reports whether the units suffice with w inside.
+func (g *Gate) sufficesLocked(w *Waiter) bool { return g.withLocked(w) <= g.units }
 
 // admitLocked lets w in, which is not linked.
 func (g *Gate) admitLocked(w *Waiter) {

@@ -53,8 +53,8 @@ func (s *Synchronizer) failLocked(w *Waiter, err error) {
 	w.wake(true)
 }
 
-// Recall leads from Lingers to Releasing. In any other state it changes nothing.
-func (s *Synchronizer) Recall() Order {
+// EndLinger leads from Lingers to Releasing. In any other state it changes nothing.
+func (s *Synchronizer) EndLinger() Order {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	word := s.Word()
@@ -90,7 +90,7 @@ func (s *Synchronizer) Released() Order {
 //   - Free: there was nothing to lose. The grant is not the current one, was lost before, or is being released, and
 //     the release wins. Nothing changed.
 //   - Granted: nobody owned the grant yet. A new attempt begins for those who wait.
-//   - Lingers: nobody wanted the grant.
+//   - Lingers: nobody in this process used the grant.
 //   - Owned: the owner can be notified. Its tenure has ended, later exits of its units are Stale, and the queue moves
 //     on.
 //   - Lost: the owner is of a NoNotify kind. The lock stays closed in this process until that owner exits (I11).

@@ -16,8 +16,8 @@ type Demand struct {
 
 	Grant      uint64        // the number that the present stays have in Waiter.Grant; a loss changes it
 	Admissions uint32        // in this turn: the gate was used if it changes
-	TurnEnds   time.Duration // if Told: Tell is due again then
-	Told       bool          // another process waits
+	TurnEnds   time.Duration // if Contended: call Gate.Contended again then
+	Contended  bool          // another process waits
 	Lost       bool          // nobody comes in before those inside have left
 	Waiting    int           // waiters
 	Readers    int64         // inside
@@ -37,7 +37,7 @@ func (g *Gate) Demand() Demand {
 	n := g.needLocked()
 	d := Demand{
 		Units: g.units, Used: g.usedLocked(), Keep: n.keep, Want: n.want, Again: n.again, Try: n.try, Idle: n.idle,
-		Grant: g.grant, Admissions: g.admissionsLocked(), TurnEnds: g.turnEnds, Told: g.told, Lost: g.lost, Waiting: g.waiters.len,
+		Grant: g.grant, Admissions: g.admissionsLocked(), TurnEnds: g.turnEnds, Contended: g.contended, Lost: g.lost, Waiting: g.waiters.len,
 	}
 	if g.all > 0 {
 		d.Readers = g.held + int64(g.word.Load()&insideMask)
@@ -95,59 +95,61 @@ func (g *Gate) admissionsLocked() uint32 {
 	return (uint32(g.word.Load()>>33) - g.base) & (1<<31 - 1)
 }
 
-// admitsLocked reports whether somebody who fits may come in now. It notices the end of the turn.
+// admitsLocked reports whether anybody may come in now for whom the units suffice. It notices the end of the turn.
 func (g *Gate) admitsLocked() bool {
 	now := g.now()
-	if g.told && now >= g.turnEnds {
+	if g.contended && now >= g.turnEnds {
 		g.over = true
 	}
 	return !g.over && !g.lost && !g.closed && now < g.deadline
 }
 
-// aimLocked sets the moment from which on nobody joins by the word: the deadline, or if told the end of the turn.
+// aimLocked sets the moment from which on nobody joins by the word: the deadline or, if another process waits, the end of the
+// turn.
 func (g *Gate) aimLocked() {
 	until := g.deadline
-	if g.told {
+	if g.contended {
 		until = min(until, g.turnEnds)
 	}
 	g.until.Store(int64(until))
 }
 
-// Granted reports that Redis has given what was wanted, by an answer or a call: so many units in all, until the deadline.
-// Who they were wanted for comes in, even if the turn is over. A turn begins if the process had nothing, or did not know
-// that another waits. told: another process waits.
-func (g *Gate) Granted(units int64, told bool, deadline time.Duration) Order {
+// Granted reports that Redis has given what was asked for, by an answer or a call: so many units in all, until the
+// deadline. The waiter whom they are for comes in, even if the turn is over. A turn begins if the process had nothing, or did
+// not know that another waits. contended: another process waits.
+func (g *Gate) Granted(units int64, contended bool, deadline time.Duration) Order {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.units == 0 || !g.told {
+	if g.units == 0 || !g.contended {
 		g.turnEnds, g.base = g.now()+g.handOff, uint32(g.word.Load()>>33)
 	}
-	g.units, g.deadline, g.told, g.over = units, deadline, false, false
+	g.units, g.deadline, g.contended, g.over = units, deadline, false, false
 	if head := g.waiters.head; head != nil {
 		g.oweLocked(head)
 	}
 	g.passLocked(false) // before the turn may be over
-	return g.renewedLocked(told)
+	return g.renewedLocked(contended)
 }
 
-// Renewed reports an answer that gives nothing new: the units count until the deadline. told: another process waits.
-func (g *Gate) Renewed(told bool, deadline time.Duration) Order {
+// Renewed reports an answer that gives nothing new: the units count until the deadline. contended: another process
+// waits.
+func (g *Gate) Renewed(contended bool, deadline time.Duration) Order {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.deadline = deadline
-	return g.renewedLocked(told)
+	return g.renewedLocked(contended)
 }
 
-// Tell reports that another process waits, or that the moment TurnEnds has come. From the end of the turn on nobody
+// Contended reports that another process waits, or that the moment TurnEnds has come. From the end of the turn on nobody
 // comes in, and the units that are not used go back.
-func (g *Gate) Tell() Order {
+func (g *Gate) Contended() Order {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.renewedLocked(true)
 }
 
-func (g *Gate) renewedLocked(told bool) Order {
-	g.told, g.over = told, g.over && told
+func (g *Gate) renewedLocked(contended bool) Order {
+	g.contended, g.over = contended, g.over && contended
 	g.aimLocked()
 	g.admitsLocked()
 	return g.settleLocked(false)
@@ -163,7 +165,7 @@ func (g *Gate) Shrink(keep int64) bool {
 	if ok && keep < g.units {
 		g.units = keep
 		if keep == 0 {
-			g.told, g.over = false, false
+			g.contended, g.over = false, false
 		}
 	}
 	g.settleLocked(false) // the caller states what is needed now
@@ -176,7 +178,7 @@ func (g *Gate) Lose() Order {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.word.Or(closedBit) // close first, then count
-	g.units, g.told, g.over, g.held, g.lost = 0, false, false, 0, true
+	g.units, g.contended, g.over, g.held, g.lost = 0, false, false, 0, true
 	if g.writer != nil && g.writer.Kind.CanNotify() {
 		g.writer = nil
 	}
@@ -192,7 +194,7 @@ func (g *Gate) Close() Order {
 	return g.settleLocked(false)
 }
 
-// Refuse reports that Redis refused what was wanted or gave no usable answer: a Try that waits fails with err, all
+// Refuse reports that Redis refused what was asked for or gave no usable answer: a Try that waits fails with err, all
 // others stay. It panics if err is nil, which Wait would return as success.
 func (g *Gate) Refuse(err error) Order {
 	return g.fail(err, func(w *Waiter) bool { return w.Kind.IsTry() })

@@ -55,8 +55,8 @@
 //	Refuse                    Acquiring                                                      no order
 //	the last waiter leaves    Granted                     to Releasing: SendRelease
 //
-// Keep leads from Owned to Lingers: nobody waits, and the process keeps the grant. From there Enter leads to Owned, Recall
-// to Releasing, and Lose to Free.
+// Keep leads from Owned to Lingers: nobody waits, and the process keeps the grant. From there Enter leads to Owned,
+// EndLinger to Releasing, and Lose to Free.
 //
 // # The loop in words
 //
@@ -115,22 +115,22 @@
 // # The Gate
 //
 // An RWMutex is a semaphore of which a writer needs all units, and the readers of a process need one together. Redis
-// gives the process units. With all of them local readers and writers follow each other without Redis.
+// gives the process units. With all of them local readers and writers alternate without Redis.
 //
 //	          +--------+     units, nobody waits, the second admission     +--------+
 //	 Enter -> |        | ------------------------------------------------> |        | -> TryJoin adds a reader
 //	 Exit  -> | closed |                                                   |  open  |    to the word,
 //	 Leave -> |        | <------------------------------------------------ |        | -> Leave takes it off:
-//	under mu  +--------+  a writer comes, somebody waits, the turn is over +--------+    no lock, and nobody looks
+//	under mu  +--------+  a writer comes, somebody waits, the turn is over +--------+    no lock, and no check
 //
 // The last reader leaves a closed gate under mu, so that those who wait for that come in, and what has changed for Redis
 // is noticed. Nobody notices the last reader of an open gate: the code that talks to Redis compares Admissions from time
 // to time. A gate opens with the second admission of a turn, so a turn that had only one is noticed to be Idle.
 //
-// A turn begins with a grant to a process that had no units, or had not been told that another process waits. Once told,
-// the process gives way when the turn has lasted as long as Init says, or immediately if it has: nobody comes in, the
-// units that are not used go back, and those that wait here need a place in line. TryJoin sees the end by the clock. Tell
-// is due then, in case nobody comes.
+// A turn begins with a grant to a process that had no units, or did not know that another process waits. Once it knows, it
+// gives way when the turn has lasted as long as Init says, or immediately if it has: nobody comes in, the units that are
+// not used go back, and the waiters here need a place in line. TryJoin sees the end by the clock. The caller calls
+// Contended then, in case nobody comes.
 //
 // A Gate of an RWMutex that is not fair lets newcomers pass, as a Synchronizer does. The waiter that could come in is
 // woken and becomes the heir; if it is a reader, all readers that wait are woken with it. The gate is open until the heir
@@ -144,23 +144,23 @@
 //	I14 A writer inside is alone. Those inside need no more units than Redis had given when the last of them came in.
 //	I15 Close first, then count: a writer counts the readers inside after it has set the closed bit. A reader that added
 //	    in vain subtracts, and passes on if it was the last.
-//	I16 Nobody comes in after the deadline, nor, once told, after the end of the turn, but by a grant.
+//	I16 Nobody comes in after the deadline, nor, in a contended gate, after the end of the turn, but by a grant.
 //	I17 The gate is open exactly if it has units, its turn is not over and has had two admissions, no writer is inside,
 //	    nobody inside relies on lost units, and nobody waits or an heir has not run yet.
 //	I18 No wake-up is lost. After each transition somebody inside, too few units or the time keep the first waiter out, or
 //	    an heir was woken and has not run yet.
-//	I19 In a fair Gate and a semaphore nobody passes a waiter, but those that are First. So a large want of a semaphore
-//	    that does not fit keeps out the small ones behind it.
+//	I19 In a fair Gate and a semaphore nobody passes a waiter, but those that are First. So a large request of a semaphore
+//	    for which the units do not suffice keeps out the small ones behind it.
 //	I20 With a reader, and after a writer, the readers that wait come in together: those before the first writer if the
 //	    Gate is fair, else all of them, but those behind a writer that nobody may pass.
 //	I21 Not fair: nobody passes a waiter that was woken in vain after StarvationThreshold, from the next transition on.
 //	I22 A change of what must be stated gives one Restate, to the caller of the transition that changed it. What a waiter
-//	    or a reader notices in vain is left to the next transition: Tell at the end of the turn, or the Enter that follows.
+//	    or a reader notices in vain is left to the next transition: Contended at the end of the turn, or the next Enter.
 //	I23 A Try waits for one answer of Redis and never for an owner: it is queued only if nobody waits, and only units that
 //	    Redis has not given keep it out.
 //	I24 A grant admits the first waiter, even if the turn is over, and after that it is over again.
 //	I25 A loss ends the stays of those that can be notified, and their exits change nothing. Until all others that were
-//	    inside have left, nobody comes in and nothing is wanted.
+//	    inside have left, nobody comes in and no units are asked for.
 //	I26 After Shrink has returned true, those inside need no more than it kept, until the next grant.
 //	I27 Nobody comes in between a writer and the reader that it becomes, but readers.
 //

@@ -27,8 +27,8 @@ const (
 // number of permits. Like a Synchronizer it asks Redis nothing itself. All methods are safe for concurrent use. Make one
 // with Init; it must not be copied.
 //
-// In the terminology of the Go memory model, the exit of a writer synchronizes before the admission of whoever comes
-// next, and the exits of readers before that of the next writer. That holds within this process.
+// In the terminology of the Go memory model, the exit of a writer synchronizes before the next admission, and the exits of
+// readers before that of the next writer. That holds within this process.
 type Gate struct {
 	word  atomic.Uint64
 	until atomic.Int64 // from this moment on nobody joins by the word: see aimLocked
@@ -44,16 +44,16 @@ type Gate struct {
 	held    int64   // readers or permits inside whose owners can be notified of a loss
 	loose   int64   // permits inside whose owners cannot. Such readers are in the word
 
-	units    int64         // that Redis has given
-	deadline time.Duration // the units count until then
-	turnEnds time.Duration // once told, the process gives way from then on
-	told     bool          // another process waits
-	over     bool          // the turn is: nobody comes in before the next grant
-	lost     bool          // somebody inside relies on lost units and cannot be notified
-	closed   bool          // for good
-	grant    uint64        // 1 + the number of losses: a loss ends the stays of those that are notified
-	base     uint32        // the admissions before this turn
-	stated   need          // what somebody was last ordered to state
+	units     int64         // that Redis has given
+	deadline  time.Duration // the units count until then
+	turnEnds  time.Duration // a contended process gives way from then on
+	contended bool          // another process waits
+	over      bool          // the turn is: nobody comes in before the next grant
+	lost      bool          // somebody inside relies on lost units and cannot be notified
+	closed    bool          // for good
+	grant     uint64        // 1 + the number of losses: a loss ends the stays of those that are notified
+	base      uint32        // the admissions before this turn
+	stated    need          // what somebody was last ordered to state
 
 	all     int64 // what a writer needs; 0: a semaphore. These four are written by Init only
 	fair    bool
@@ -100,7 +100,7 @@ func (g *Gate) Leave() Order {
 	}
 	word := g.word.Add(^uint64(0))
 	switch inside := int32(word & insideMask); {
-	case inside < 0: // two at once
+	case inside < 0: // two in parallel
 		g.word.Add(1)
 		panic("queue: Leave of a Gate without a reader inside")
 	case inside > 0 || word&closedBit == 0:
@@ -124,10 +124,10 @@ func (g *Gate) Enter(w *Waiter) (in bool, order Order, err error) {
 	free := (g.waiters.len == 0 || g.heir != nil) && g.admitsLocked()
 	barred := g.barredLocked(w)
 	switch {
-	case free && !barred && g.fitsLocked(w):
+	case free && !barred && g.sufficesLocked(w):
 		g.admitLocked(w)
 		in = true
-	case w.Kind.IsTry() && (g.waiters.len > 0 || g.over || g.lost || barred || g.fitsLocked(w)):
+	case w.Kind.IsTry() && (g.waiters.len > 0 || g.over || g.lost || barred || g.sufficesLocked(w)):
 		w.phase, err = phaseOut, ErrRefused
 	default: // a Try waits for the answer of Redis only (I23)
 		g.enqueueLocked(w)
@@ -147,14 +147,14 @@ func (g *Gate) Wait(ctx context.Context, w *Waiter) (Order, error) {
 		if decided := w.park(done); decided && !isClosed(done) {
 			return Nothing, w.failure
 		}
-		if order, err, over := g.look(ctx, w); over {
+		if order, err, over := g.checkWaiter(ctx, w); over {
 			return order, err
 		}
 	}
 }
 
-// look is what w does when it was woken, or ctx has ended. over: Wait returns.
-func (g *Gate) look(ctx context.Context, w *Waiter) (order Order, err error, over bool) {
+// checkWaiter finds what has become of w, which was woken or whose ctx has ended. over: Wait returns.
+func (g *Gate) checkWaiter(ctx context.Context, w *Waiter) (order Order, err error, over bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	w.woken = false
@@ -171,7 +171,7 @@ func (g *Gate) look(ctx context.Context, w *Waiter) (order Order, err error, ove
 		return g.settleLocked(false), context.Cause(ctx), true
 	case w.phase == phaseIn:
 		return Nothing, nil, true
-	case g.heir != nil && g.admitsLocked() && !g.barredLocked(w) && g.fitsLocked(w):
+	case g.heir != nil && g.admitsLocked() && !g.barredLocked(w) && g.sufficesLocked(w):
 		g.dequeueLocked(w)
 		g.admitLocked(w)
 		return g.settleLocked(false), nil, true
@@ -215,7 +215,7 @@ func (g *Gate) exitLocked(w *Waiter) (wrote bool) {
 	return wrote
 }
 
-// Release is Exit for n permits whose owners cannot be notified of a loss, whoever took them. It panics if fewer are
+// Release is Exit for n permits whose owners cannot be notified of a loss. Any goroutine may release them. It panics if fewer are
 // inside.
 func (g *Gate) Release(n int64) Order {
 	g.mu.Lock()

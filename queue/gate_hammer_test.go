@@ -28,7 +28,7 @@ type gateRedis struct {
 
 // gateTally counts what happened, so that the test can check that everything did.
 type gateTally struct {
-	grants, losses, told, turns, shrinks, inVain, refused, joined, entered, left, again, downgraded atomic.Int64
+	grants, losses, contended, turns, shrinks, inVain, refused, joined, entered, left, again, downgraded atomic.Int64
 }
 
 func (r *gateRedis) now() time.Duration { return time.Since(r.zero) }
@@ -51,8 +51,8 @@ func (r *gateRedis) drive(stop <-chan struct{}) {
 		case <-r.kick:
 		case <-time.After(time.Duration(rand.IntN(400)) * time.Microsecond): // as who waits elsewhere
 			if rand.IntN(2) == 0 {
-				r.n.told.Add(1)
-				r.g.Tell()
+				r.n.contended.Add(1)
+				r.g.Contended()
 			}
 		}
 		r.state()
@@ -69,9 +69,9 @@ func (r *gateRedis) state() {
 		r.mu.Lock()
 		r.g.Lose()
 		r.mu.Unlock()
-	case d.Told && now >= d.TurnEnds:
+	case d.Contended && now >= d.TurnEnds:
 		r.n.turns.Add(1)
-		r.g.Tell()
+		r.g.Contended()
 	case d.Idle && rand.IntN(2) == 0, rand.IntN(50) == 0:
 		r.shrink(d.Used)
 	}
@@ -216,7 +216,7 @@ func TestGate_HammerEverything(t *testing.T) {
 // missed names something that has not happened.
 func (n *gateTally) missed() string {
 	for name, count := range map[string]*atomic.Int64{
-		"grants": &n.grants, "losses": &n.losses, "told": &n.told, "turns": &n.turns, "shrinks": &n.shrinks, "refused": &n.refused,
+		"grants": &n.grants, "losses": &n.losses, "contended": &n.contended, "turns": &n.turns, "shrinks": &n.shrinks, "refused": &n.refused,
 		"joined": &n.joined, "entered": &n.entered, "left": &n.left, "again": &n.again, "downgraded": &n.downgraded,
 	} {
 		if count.Load() == 0 {

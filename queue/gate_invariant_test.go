@@ -111,11 +111,11 @@ func TestGate_I16_NobodyComesInAfterTheDeadline(t *testing.T) {
 }
 
 // The end of the turn is seen by the clock, by whoever comes first after it.
-func TestGate_I16_ToldTheGateClosesAtTheEndOfTheTurn(t *testing.T) {
+func TestGate_I16_AContendedGateClosesAtTheEndOfTheTurn(t *testing.T) {
 	rwGates(t, func(x *gateFixture) {
 		x.open(all)
 		end := x.g.Demand().TurnEnds
-		x.must("Tell", x.g.Tell(), queue.Nothing)
+		x.must("Contended", x.g.Contended(), queue.Nothing)
 		x.must("TryJoin before the end", x.g.TryJoin(end-1), true)
 		x.must("TryJoin at the end", x.g.TryJoin(end), false)
 		time.Sleep(handOff)
@@ -132,28 +132,28 @@ func TestGate_I16_ToldTheGateClosesAtTheEndOfTheTurn(t *testing.T) {
 	})
 }
 
-// Nobody comes: Tell at the end of the turn gives the order.
-func TestGate_I16_TellAtTheEndOfTheTurn(t *testing.T) {
+// Nobody comes: Contended at the end of the turn gives the order.
+func TestGate_I16_ContendedAtTheEndOfTheTurn(t *testing.T) {
 	rwGates(t, func(x *gateFixture) {
 		x.open(all)
-		x.g.Tell()
+		x.g.Contended()
 		x.mustState(all, all)
 		time.Sleep(x.g.Demand().TurnEnds - x.now())
-		x.must("Tell", x.g.Tell(), queue.Restate)
-		x.must("Tell again", x.g.Tell(), queue.Nothing)
+		x.must("Contended", x.g.Contended(), queue.Restate)
+		x.must("Contended again", x.g.Contended(), queue.Nothing)
 		x.mustState(0, 0)
 		x.must("Shrink", x.g.Shrink(0), true)
 		x.must("units", x.g.Demand().Units, int64(0))
 	})
 }
 
-// A unit held for longer than a turn closes at once when told. That nobody waits any more opens it.
-func TestGate_I17_OpenUntilToldAndAgainAfterwards(t *testing.T) {
+// If a unit is held for longer than a turn, a waiter elsewhere closes the gate immediately. When nobody waits any more, it opens.
+func TestGate_I17_OpenUntilContendedAndAgainAfterwards(t *testing.T) {
 	rwGates(t, func(x *gateFixture) {
 		x.open(1)
 		time.Sleep(2 * handOff)
 		x.mustJoin(true)
-		x.must("Tell", x.g.Tell(), queue.Nothing) // the unit is used
+		x.must("Contended", x.g.Contended(), queue.Nothing) // the unit is used
 		x.mustJoin(false)
 		v := x.park(1, lock)
 		v.mustWait()
@@ -419,7 +419,7 @@ func TestGate_I23_ATryWaitsForNobody(t *testing.T) {
 			x.g.Leave()
 			x.g.Leave()
 			x.g.Leave()
-			x.g.Tell()
+			x.g.Contended()
 			time.Sleep(handOff)
 			x.must("a reader after the turn", x.enter(1, kind).refused, queue.ErrRefused)
 			x.g.Shrink(0)
@@ -461,11 +461,11 @@ func TestGate_I24_AGrantAdmitsWhomItWasFor(t *testing.T) {
 		x.open(1)
 		x.mustJoin(true)
 		time.Sleep(handOff)
-		x.g.Tell()
+		x.g.Contended()
 		v, w := x.park(1, lock), x.park(all, lock)
 		v.mustWait()
 		x.must("again", x.g.Demand().Again, true)
-		// The place has come to the front, and somebody stands behind it. The process was told before, so its turn goes on.
+		// The place has come to the front, and another client waits behind it. The process knew of a waiter before, so its turn continues.
 		x.g.Granted(1, true, forever)
 		v.mustBeIn()
 		w.mustWait()
@@ -494,7 +494,7 @@ func TestGate_I24_WhomAGrantIsForDoesNotRunFirst(t *testing.T) {
 		v := x.line(all, lock)
 		x.g.Granted(all, true, forever)
 		time.Sleep(2 * handOff)
-		x.g.Tell()
+		x.g.Contended()
 		v.wait().mustBeIn()
 	})
 }
@@ -627,13 +627,13 @@ func TestGate_I27_NobodyComesBetweenAWriterAndTheReaderItBecomes(t *testing.T) {
 	}
 }
 
-// Told, a downgrade gives the units back that the reader does not need.
-func TestGate_DowngradeWhenTold(t *testing.T) {
+// If another process waits, a downgrade gives the units back that the reader does not need.
+func TestGate_DowngradeWhenContended(t *testing.T) {
 	rwGates(t, func(x *gateFixture) {
 		x.give(all)
 		w := x.come(all, hold)
 		time.Sleep(handOff)
-		x.must("Tell", x.g.Tell(), queue.Nothing)
+		x.must("Contended", x.g.Contended(), queue.Nothing)
 		x.must("Downgrade", x.g.Downgrade(w.w), queue.Restate)
 		x.mustState(1, 1)
 		x.must("Shrink", x.g.Shrink(1), true)

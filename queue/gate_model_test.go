@@ -18,7 +18,7 @@ type gateModel struct {
 	fair                          bool
 	now, deadline, turnEnds       time.Duration
 	units, admissions             int64
-	told, over                    bool
+	contended, over               bool
 	line, inside                  []*guestOf
 	keep, want                    int64
 	again, try, idle, mustRestate bool
@@ -69,7 +69,7 @@ func (m *gateModel) barred(g *guestOf) bool {
 func (m *gateModel) fits(g *guestOf) bool { return !m.barred(g) && m.with(g) <= m.units }
 
 func (m *gateModel) admits() bool {
-	m.over = m.over || m.told && m.now >= m.turnEnds
+	m.over = m.over || m.contended && m.now >= m.turnEnds
 	return !m.over && !m.lost() && m.now < m.deadline
 }
 
@@ -154,8 +154,8 @@ func (m *gateModel) exit(g *guestOf) {
 	m.settle(wrote)
 }
 
-func (m *gateModel) renewed(told bool) {
-	m.told, m.over = told, m.over && told
+func (m *gateModel) renewed(contended bool) {
+	m.contended, m.over = contended, m.over && contended
 	m.admits()
 	m.settle(false)
 }
@@ -165,7 +165,7 @@ func (m *gateModel) lose() {
 	for _, g := range m.inside {
 		g.lost = true
 	}
-	m.units, m.told, m.over = 0, false, false
+	m.units, m.contended, m.over = 0, false, false
 	m.settle(false)
 }
 
@@ -218,15 +218,15 @@ func (r *gateTrial) step() {
 	case 10, 11:
 		r.granted()
 	case 12:
-		told, deadline := r.rng.IntN(2) == 0, r.m.now+time.Duration(r.rng.IntN(6))*handOff
-		r.note("renewed told=%v until %v", told, deadline)
+		contended, deadline := r.rng.IntN(2) == 0, r.m.now+time.Duration(r.rng.IntN(6))*handOff
+		r.note("renewed contended=%v until %v", contended, deadline)
 		r.m.deadline = deadline
-		r.m.renewed(told)
-		r.order(r.g.Renewed(told, deadline))
+		r.m.renewed(contended)
+		r.order(r.g.Renewed(contended, deadline))
 	case 13:
-		r.note("tell")
+		r.note("contended")
 		r.m.renewed(true)
-		r.order(r.g.Tell())
+		r.order(r.g.Contended())
 	case 14:
 		r.shrink()
 	default:
@@ -264,7 +264,7 @@ func (r *gateTrial) join() {
 		return
 	}
 	until := r.m.deadline
-	if r.m.told {
+	if r.m.contended {
 		until = min(until, r.m.turnEnds)
 	}
 	may := r.m.open() && r.m.now < until
@@ -320,18 +320,18 @@ func (r *gateTrial) granted() {
 	if units < max(m.units, m.used()) || m.lost() {
 		return // Redis never gives less
 	}
-	told, deadline := r.rng.IntN(3) == 0, m.now+time.Duration(1+r.rng.IntN(8))*handOff
-	r.note("granted %d told=%v until %v", units, told, deadline)
-	if m.units == 0 || !m.told {
+	contended, deadline := r.rng.IntN(3) == 0, m.now+time.Duration(1+r.rng.IntN(8))*handOff
+	r.note("granted %d contended=%v until %v", units, contended, deadline)
+	if m.units == 0 || !m.contended {
 		m.turnEnds, m.admissions = m.now+handOff, 0
 	}
-	m.units, m.deadline, m.told, m.over = units, deadline, false, false
+	m.units, m.deadline, m.contended, m.over = units, deadline, false, false
 	if len(m.line) > 0 {
 		m.line[0].owed = true
 	}
 	m.pass(false)
-	m.renewed(told)
-	r.order(r.g.Granted(units, told, deadline))
+	m.renewed(contended)
+	r.order(r.g.Granted(units, contended, deadline))
 }
 
 func (r *gateTrial) shrink() {
@@ -346,7 +346,7 @@ func (r *gateTrial) shrink() {
 	if ok && keep < r.m.units {
 		r.m.units = keep
 		if keep == 0 {
-			r.m.told, r.m.over = false, false
+			r.m.contended, r.m.over = false, false
 		}
 	}
 	r.m.settle(false)
@@ -414,8 +414,8 @@ func (r *gateTrial) compare() {
 		}
 	}
 	d := r.g.Demand()
-	got := [...]any{d.Units, d.Used, d.Keep, d.Want, d.Again, d.Try, d.Idle, d.Told, d.Lost, d.Waiting, int64(d.Admissions)}
-	want := [...]any{m.units, m.used(), m.keep, m.want, m.again, m.try, m.idle, m.told, m.lost(), len(m.line), m.admissions}
+	got := [...]any{d.Units, d.Used, d.Keep, d.Want, d.Again, d.Try, d.Idle, d.Contended, d.Lost, d.Waiting, int64(d.Admissions)}
+	want := [...]any{m.units, m.used(), m.keep, m.want, m.again, m.try, m.idle, m.contended, m.lost(), len(m.line), m.admissions}
 	if got != want {
 		r.t.Fatalf("Demand: %v, want %v", got, want)
 	}
@@ -459,10 +459,10 @@ func (r *gateTrial) finish() {
 			r.orders = 0
 			r.m.deadline = forever
 			units := max(r.m.units, r.m.with(r.m.line[0]))
-			if r.m.units == 0 || !r.m.told {
+			if r.m.units == 0 || !r.m.contended {
 				r.m.turnEnds, r.m.admissions = r.m.now+handOff, 0
 			}
-			r.m.units, r.m.told, r.m.over = units, false, false
+			r.m.units, r.m.contended, r.m.over = units, false, false
 			r.m.line[0].owed = true
 			r.m.pass(false)
 			r.m.renewed(false)

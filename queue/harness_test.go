@@ -223,7 +223,7 @@ func (x *fixture) drain() {
 		case queue.Acquiring:
 			x.s.Granted(i)
 		case queue.Lingers:
-			x.s.Recall()
+			x.s.EndLinger()
 		case queue.Releasing:
 			x.s.Released()
 		default:

@@ -214,7 +214,7 @@ func (m *model) keep(number uint64) bool {
 	return true
 }
 
-func (m *model) recall() queue.Order {
+func (m *model) endLinger() queue.Order {
 	if m.state != queue.Lingers {
 		return queue.Nothing
 	}
@@ -300,8 +300,8 @@ func (r *trial) step() {
 		must(r.fixture, "Keep", r.s.Keep(tenure), r.m.keep(tenure))
 	case 13:
 		if r.intN(3) == 0 {
-			r.note("recall")
-			must(r.fixture, "Recall", r.s.Recall(), r.m.recall())
+			r.note("end linger")
+			must(r.fixture, "EndLinger", r.s.EndLinger(), r.m.endLinger())
 		}
 	}
 	r.m.settle()

@@ -48,7 +48,7 @@ func (s *Synchronizer) Exit(number uint64, mayHandOff bool) (exit Exit, order Or
 }
 
 // Keep is Exit for the last unit of a tenure whose grant this process is to keep while nobody wants it: the state becomes
-// Lingers, and whoever enters next takes the grant, which counts as a hand-off. False: somebody waits, other units remain, the
+// Lingers, and the next one to enter takes the grant, which counts as a hand-off. False: somebody waits, other units remain, the
 // tenure is not the current one or is lost, or the count of hand-offs has no room; nothing changed.
 func (s *Synchronizer) Keep(number uint64) bool {
 	s.mu.Lock()

@@ -317,7 +317,7 @@ func TestQueue_StringsAreNames(t *testing.T) {
 	}
 }
 
-// TestQueue_I2_Keep also shows I8 and I10: a grant that is kept is whoever's comes next; a loss and a recall end it, once.
+// TestQueue_I2_Keep also shows I8 and I10: the next owner takes a grant that is kept; a loss or EndLinger ends it, once.
 func TestQueue_I2_Keep(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		a := x.own(0, 1, 1)
@@ -334,16 +334,16 @@ func TestQueue_I2_Keep(t *testing.T) {
 		x.mustExit(b.w.Number, true, queue.HandedOff, queue.Nothing)
 		synctest.Wait()
 		c.mustBeIn()
-		must(x, "Recall of what is owned", x.s.Recall(), queue.Nothing)
+		must(x, "EndLinger of what is owned", x.s.EndLinger(), queue.Nothing)
 		must(x, "Keep", x.s.Keep(c.w.Number), true)
-		must(x, "Recall", x.s.Recall(), queue.SendRelease)
+		must(x, "EndLinger", x.s.EndLinger(), queue.SendRelease)
 		x.mustLose(1, queue.Free, queue.Nothing)
 		must(x, "Released", x.s.Released(), queue.Nothing)
 
 		d := x.own(0, 4, 2)
 		must(x, "Keep", x.s.Keep(d.w.Number), true)
 		x.mustLose(2, queue.Lingers, queue.Nothing)
-		must(x, "Recall of what is lost", x.s.Recall(), queue.Nothing)
+		must(x, "EndLinger of what is lost", x.s.EndLinger(), queue.Nothing)
 		x.mustBe(queue.Free, 0, 0, 0)
 
 		e := x.own(0, 5, 3)

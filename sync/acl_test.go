@@ -143,7 +143,7 @@ func holdAndWaitAcrossProcesses(t *testing.T, a, b *anteroom.Manager) {
 	}()
 	eventually(t, patience, "the waiter stands in line", func() bool {
 		info := must[anteroom.Info](t)(a.Inspect(bg, "order:1"))
-		return info.Standing == 1 && info.Token > 0
+		return info.InLine == 1 && info.Token > 0
 	})
 	ok(t, h.Release(bg))
 	h = <-got
@@ -204,7 +204,7 @@ func passOn(t *testing.T, m, other *anteroom.Manager) {
 	}
 	eventually(t, patience, "two wait here, and one there", func() bool {
 		states := m.Snapshot()
-		return len(states) == 1 && len(states[0].Waiters) == 2 && must[anteroom.Info](t)(m.Inspect(bg, "order:1")).Standing == 1
+		return len(states) == 1 && len(states[0].Waiters) == 2 && must[anteroom.Info](t)(m.Inspect(bg, "order:1")).InLine == 1
 	})
 	ok(t, h.Release(bg))
 	waiters.Wait()
@@ -234,7 +234,7 @@ func readAndWriteAcrossProcesses(t *testing.T, a, b *anteroom.Manager) {
 	go func() {
 		wrote <- b.RWMutex("order:7").Do(bg, func(context.Context) error { return nil })
 	}()
-	eventually(t, patience, "the writer stands in line", func() bool { return must[anteroom.Info](t)(a.Inspect(bg, "order:7")).Standing == 1 })
+	eventually(t, patience, "the writer stands in line", func() bool { return must[anteroom.Info](t)(a.Inspect(bg, "order:7")).InLine == 1 })
 	ok(t, read.Release(bg))
 	ok(t, <-wrote)
 	eventually(t, patience, "the key is idle", func() bool { return len(a.Snapshot())+len(b.Snapshot()) == 0 })

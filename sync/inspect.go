@@ -24,10 +24,10 @@ type Info struct {
 	// On a Cluster it counts one node only. Clients in line do not listen for it,
 	// but the first two do if the holder is a foreign client.
 	Subscribers int
-	// Standing is how many clients wait in line for the lock, and First the id of the
+	// InLine is how many clients wait in line for the lock, and First the id of the
 	// first, "" if there is none. Some may have died; a release skips those.
-	Standing int
-	First    string
+	InLine int
+	First  string
 	// Kind is "RWMutex" or "Semaphore" while anybody holds one, and "" of a Mutex. Capacity is then how many units there are:
 	// the least that a holder counts with.
 	Kind     string
@@ -61,7 +61,7 @@ func (m *Manager) Inspect(ctx context.Context, key string) (Info, error) {
 	if err != nil {
 		return Info{}, asked(op, key, err)
 	}
-	info := Info{Locked: i.Exists, TTL: i.TTL, Token: i.Token, Subscribers: i.Subscribers, Standing: i.Standing, First: i.First, Open: i.Open}
+	info := Info{Locked: i.Exists, TTL: i.TTL, Token: i.Token, Subscribers: i.Subscribers, InLine: i.InLine, First: i.First, Open: i.Open}
 	switch info.Capacity = i.Capacity; i.Kind {
 	case "rw":
 		info.Kind = "RWMutex"

@@ -38,7 +38,7 @@ func TestLine_ARefusedLineConcernsItsKeyOnly(t *testing.T) {
 		h := acquire(t, a.Mutex("order:a"))
 		got := make(chan *anteroom.Hold, 1)
 		go func() { got <- acquire(t, b.Mutex("order:a")) }()
-		eventually(t, patience, "it stands", func() bool { return must[anteroom.Info](t)(a.Inspect(bg, "order:a")).Standing == 1 })
+		eventually(t, patience, "it stands", func() bool { return must[anteroom.Info](t)(a.Inspect(bg, "order:a")).InLine == 1 })
 		ok(t, h.Release(bg))
 		ok(t, (<-got).Release(bg))
 	}

@@ -92,17 +92,17 @@ func TestLine_DeadPlacesAreSeen(t *testing.T) {
 		h := acquire(t, a.Mutex("k"))
 		s.standing("dead", -time.Minute)
 		come := waits(t, b.Mutex("k"))
-		if st := b.Snapshot(); len(st) != 1 || !st[0].Standing || st[0].Ahead != 1 {
+		if st := b.Snapshot(); len(st) != 1 || !st[0].InLine || st[0].Ahead != 1 {
 			t.Errorf("%+v", st)
 		}
 		info, err := a.Inspect(bg, "k")
-		if ok(t, err); info.Standing != 2 || info.First != "dead" || info.Open != 0 {
+		if ok(t, err); info.InLine != 2 || info.First != "dead" || info.Open != 0 {
 			t.Errorf("%+v", info)
 		}
 		ok(t, h.Release(bg))
 		h = come()
 		info, err = a.Inspect(bg, "k")
-		if ok(t, err); info.Standing != 0 || info.First != "" {
+		if ok(t, err); info.InLine != 0 || info.First != "" {
 			t.Errorf("%+v", info)
 		}
 		ok(t, h.Release(bg))
@@ -127,13 +127,13 @@ func TestLine_AWaiterKnowsWhoHoldsTheLockNow(t *testing.T) {
 			}
 			return states[0]
 		}
-		if st := state(); st.HeldBy != h.Holder() || !st.Standing || st.Ahead != 1 {
+		if st := state(); st.HeldBy != h.Holder() || !st.InLine || st.Ahead != 1 {
 			t.Errorf("%+v", st)
 		}
 		ok(t, h.Release(bg))
 		h = second()
 		time.Sleep(time.Minute)
-		if st := state(); st.HeldBy != h.Holder() || !st.Standing || st.Ahead != 0 {
+		if st := state(); st.HeldBy != h.Holder() || !st.InLine || st.Ahead != 0 {
 			t.Errorf("%+v", st)
 		}
 		if evs := rec.of(observe.EventLongWait); len(evs) == 0 || evs[0].Holder != h.Holder() || !strings.Contains(evs[0].Text, ", and 0 in line before this one") {
@@ -141,7 +141,7 @@ func TestLine_AWaiterKnowsWhoHoldsTheLockNow(t *testing.T) {
 		}
 		ok(t, h.Release(bg))
 		h = third()
-		if st := state(); st.HeldBy != "" || st.Standing || st.Ahead != 0 {
+		if st := state(); st.HeldBy != "" || st.InLine || st.Ahead != 0 {
 			t.Errorf("%+v", st)
 		}
 		ok(t, h.Release(bg))
@@ -168,7 +168,7 @@ func TestLine_GivingUpAfterATurnIsARefusal(t *testing.T) {
 		ok(t, come().Release(bg)) // the one hand-off: the turn is over, and b has the lock
 		held := other()
 		synctest.Wait()
-		if st := a.Snapshot(); len(st) != 1 || st[0].HeldBy != held.Holder() || !st[0].Standing {
+		if st := a.Snapshot(); len(st) != 1 || st[0].HeldBy != held.Holder() || !st[0].InLine {
 			t.Errorf("%+v", st)
 		}
 		cancel()

@@ -250,8 +250,8 @@ func (h *Hold) Units() int64 {
 	return h.t.share().Has()
 }
 
-// Downgrade makes a hold that writes an RWMutex one that reads it, at once: nobody writes in between, and readers who wait
-// may come in. All Holds that entered again by a context of this one read from then on, too. A hold that reads stays as it
+// Downgrade makes a hold that writes an RWMutex one that reads it, in one step: nobody writes in between, and readers who
+// wait may come in. All Holds that entered again by a context of this one read from then on, too. A hold that reads stays as it
 // is. It returns what Err returns, or ErrConfig for the hold of another kind of lock.
 func (h *Hold) Downgrade() error {
 	if err := h.err(); err != nil {

@@ -120,8 +120,9 @@ func (w *Weighted) enter(ctx context.Context, op string, kind queue.Kind, n int6
 	return s.enterUnnamed(ctx, op, kind, n)
 }
 
-// Release gives n units back, whoever acquired them. It panics with an *Error if fewer were acquired by Weighted. Where they
-// go back to Redis immediately, it waits for the answer up to twice CommandTimeout. 0 is no unit and changes nothing.
+// Release gives n units back. Any goroutine may release them. It panics with an *Error if fewer were acquired by Weighted.
+// Where they go back to Redis immediately, it waits for the answer up to twice CommandTimeout. 0 is no unit and changes
+// nothing.
 func (w *Weighted) Release(n int64) {
 	if n != 0 {
 		w.s.leave("release", n)

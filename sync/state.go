@@ -70,8 +70,8 @@ func (m *Manager) state(k *lock.Key, now time.Time, n int) observe.State {
 		Lost: f.Current.State == queue.Lost, Waiting: f.Waiting,
 	}
 	if a := k.Answer(); a != nil && f.Current.State == queue.Acquiring {
-		s.HeldBy, s.Standing = a.Holder, a.Word == lettucecompat.WordWaits
-		if s.Standing {
+		s.HeldBy, s.InLine = a.Holder, a.Word == lettucecompat.WordWaits
+		if s.InLine {
 			s.Ahead = a.Ahead
 		}
 	}

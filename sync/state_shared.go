@@ -16,7 +16,7 @@ func (m *Manager) sharedState(k *lock.SharedKey, now time.Time, n int) observe.S
 		Key: k.Name(), Class: k.Settings().Class, Status: sharedStatus(&is), Count: is.Shares, Lost: is.Lost, Waiting: is.Waiting,
 		Units: is.Units, Used: is.Used, Capacity: is.Capacity, Readers: is.Readers, Goroutine: int64(is.Writer),
 	}
-	if s.Standing = is.Standing; s.Standing {
+	if s.InLine = is.InLine; s.InLine {
 		s.Ahead = is.Ahead
 	}
 	if g := is.Held; g != nil && is.Valid {

@@ -200,7 +200,7 @@ func TestStringHolders_InspectAndForceReleaseJudgeAsAcquire(t *testing.T) {
 			got <- h
 		}()
 		s.settle()
-		if info := must[anteroom.Info](t)(m.Inspect(bg, "k")); !info.Locked || len(info.Holders) != 0 || info.Standing != 1 {
+		if info := must[anteroom.Info](t)(m.Inspect(bg, "k")); !info.Locked || len(info.Holders) != 0 || info.InLine != 1 {
 			t.Errorf("%+v", info)
 		}
 		ok(t, m.Ping(bg, "k"))

@@ -57,7 +57,7 @@ func TestExec_GoneBeforeTheStart(t *testing.T) {
 	network.OnRequest(aNote, 1, faultnet.Late(600*time.Millisecond))
 	must(t, other.Release(t.Context()))
 	for end := time.Now().Add(execPatience); ; time.Sleep(5 * time.Millisecond) {
-		if h, err := m.Inspect(t.Context(), "gone"); err == nil && h.Locked && h.Standing == 0 {
+		if h, err := m.Inspect(t.Context(), "gone"); err == nil && h.Locked && h.InLine == 0 {
 			break
 		}
 		if time.Now().After(end) {

@@ -122,7 +122,7 @@ func (r *release) inspect(ctx context.Context) ([]holder, error) {
 		fmt.Fprintf(r.errs, "%s %s %s (host %s, pid %s)\n", shown(r.key), what, shown(h.Field), host, pid)
 	}
 	if len(holders) > 0 {
-		fmt.Fprintf(r.errs, "lease left: %s; waiting in line: %d; listening for its release: %s\n", remaining(info.TTL), info.Standing, listening(info.Subscribers))
+		fmt.Fprintf(r.errs, "lease left: %s; waiting in line: %d; listening for its release: %s\n", remaining(info.TTL), info.InLine, listening(info.Subscribers))
 	}
 	return holders, nil
 }

@@ -154,7 +154,7 @@ func statusOf(key string, info anteroom.Info, err error) lockStatus {
 	if info.Subscribers >= 0 {
 		s.Subscribers = &info.Subscribers
 	}
-	s.Standing = &info.Standing
+	s.Standing = &info.InLine
 	if info.First != "" {
 		s.First = &info.First
 	}

@@ -68,7 +68,7 @@ func awaitLine(t *testing.T, m *anteroom.Manager, key string, n int) {
 	t.Helper()
 	for end := time.Now().Add(soon); ; time.Sleep(5 * time.Millisecond) {
 		info, err := m.Inspect(t.Context(), key)
-		if err == nil && info.Standing == n {
+		if err == nil && info.InLine == n {
 			return
 		}
 		if time.Now().After(end) {

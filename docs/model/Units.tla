@@ -89,12 +89,12 @@ MakeSo(s, x) ==
       \* What is not kept is given back. What the client knows of, and keeps, has the lease.
       s1 == Count([s EXCEPT !.held = @ - had], c,
               [n |-> x.n, u |-> kept, ttl |-> IF kept = 0 THEN 0 ELSE IF x.have > 0 THEN Max(s.rec[c].ttl, L) ELSE s.rec[c].ttl])
-      stands == x.want > kept \/ x.again
+      inLine == x.want > kept \/ x.again
       old == Places(s1, c)
       p   == [c |-> c, n |-> x.n, want |-> x.want, kept |-> kept, age |-> Min(x.age, K)]
-      s2  == IF ~stands THEN Strike(s1, c) ELSE IF old # {} THEN [s1 EXCEPT !.line[Least(old)] = p] ELSE s1
+      s2  == IF ~inLine THEN Strike(s1, c) ELSE IF old # {} THEN [s1 EXCEPT !.line[Least(old)] = p] ELSE s1
       r   == Serve(s2, {}, c)
-      new == stands /\ old = {}
+      new == inLine /\ old = {}
       f   == Fits(r.s, p, c)
       direct == new /\ (r.s.line = <<>> \/ Mutant = "PassesLine") /\ f.ok
       s3  == IF direct THEN Give(f.s, p) ELSE IF new THEN [r.s EXCEPT !.line = Append(@, p)] ELSE r.s

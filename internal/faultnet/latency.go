@@ -24,7 +24,7 @@ func (l *latency) next() time.Duration {
 }
 
 // PromptMessages exempts what comes on connections with a subscription from Latency. miniredis holds its mutex while it
-// sends a message, and whoever waits for that mutex keeps the time of a synctest bubble from going on.
+// sends a message, and a goroutine that waits for that mutex stops the time of a synctest bubble.
 func (n *Network) PromptMessages() {
 	n.mu.Lock()
 	defer n.mu.Unlock()

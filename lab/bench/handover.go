@@ -61,7 +61,7 @@ func idleElsewhere(ctx context.Context, r round) (f figures, err error) {
 	nothing := func(*child.Process) error { return nil }
 	return between(ctx, r, nothing, func(a, b *child.Process) (took, trip time.Duration, err error) {
 		var did answer
-		time.Sleep(time.Second) // for so long after the last recall the lock does not linger
+		time.Sleep(time.Second) // the lock does not linger for so long after another client was seen
 		for _, word := range []string{"lock", "unlock"} {
 			if _, err := order(a, word); err != nil {
 				return 0, 0, err

@@ -89,7 +89,7 @@ func aThousandReaders(s *stage) {
 	s.until("all processes stand", func() bool {
 		info, err := w.Inspect(s.Context(), rw.Key())
 		s.ok(err)
-		return info.Standing == processes
+		return info.InLine == processes
 	})
 	begin := time.Now()
 	s.release(g.hold)

@@ -182,7 +182,7 @@ func (s *stage) stands(key string) bool {
 	s.Helper()
 	info, err := s.managers[0].Inspect(s.Context(), key)
 	s.ok(err)
-	return info.Standing == 1 && s.hears(info.First)
+	return info.InLine == 1 && s.hears(info.First)
 }
 
 // hears reports whether a client is subscribed to its own channel, on any master.

@@ -140,7 +140,7 @@ func drift(times int, wait, work time.Duration) func(rig) {
 		wg.Go(func() { _, _ = r.mu.Acquire(ctx, anteroom.Lease(30*time.Second)) })
 		wg.Wait()
 		_, err := r.ForceRelease(r.Context(), "lock")
-		r.want("nobody holds it or waits", err == nil && !r.info().Locked && r.info().Standing == 0)
+		r.want("nobody holds it or waits", err == nil && !r.info().Locked && r.info().InLine == 0)
 		r.want("it is free immediately", r.other().Mutex("lock").TryLock())
 	}
 }
@@ -311,7 +311,7 @@ var fair = scenarios{
 		time.Sleep(20 * time.Second)
 		r.Up()
 		wg.Wait()
-		r.want("nobody waits", r.info().Standing == 0)
+		r.want("nobody waits", r.info().InLine == 0)
 	},
 }
 

@@ -133,17 +133,17 @@ r.ends = kept == 0 and 0 or units > 0 and math.max(r.ends, now + lease) or r.end
 if kept > 0 then count(r) end
 
 -- 4. Its place.
-local stands = want > kept or how == 'a'
-if l and l.own and (try or not stands) then l.strike(l.own) end
-local p = stands and (l and l.own or {client = client})
+local in_line = want > kept or how == 'a'
+if l and l.own and (try or not in_line) then l.strike(l.own) end
+local p = in_line and (l and l.own or {client = client})
 if p then
   p.n, p.lease, p.alive, p.word = ARGV[2], ARGV[5], now + life, word
   p.more = string.format(' %s %d %d %d', kind, want, cap, kept)
 end
 
--- fits reports whether nobody's capacity, that of the place's client or of a holder, is exceeded by what the place wants. What
--- its client has already does not count. A place of a lock of another kind blocks until it ends.
-local function fits(q)
+-- suffices reports whether what the place wants exceeds nobody's capacity, that of the place's client or of a holder. What its
+-- client has already does not count. A place of a lock of another kind blocks until it ends.
+local function suffices(q)
   local is, wants, its, keeps = string.match(q.more, '^ (%a+) (%d+) (%d+) (%d+)$')
   if is ~= kind then return false end
   q.want, q.cap, q.kept, q.record = tonumber(wants), tonumber(its), tonumber(keeps), q.client == client and r or record_of(ask('hget', key, q.client))
@@ -170,10 +170,11 @@ local function give(q, contended)
   return string.format('%d %s', to.units, made)
 end
 
--- 5. The line: its first places have what they want, up to the first one that does not fit. Who comes does not pass it.
-local blocked = l and l.serve(65, fits, give, p and not p.seq and not try)
+-- 5. The line: its first places have what they want, up to the first one for which the capacity does not suffice. A new place
+-- does not pass that one.
+local blocked = l and l.serve(65, suffices, give, p and not p.seq and not try)
 local waits = p and not (l and l.got)
-if waits and not text and (not l or l.places == 0) and fits(p) and give(p, '0') then waits = false end
+if waits and not text and (not l or l.places == 0) and suffices(p) and give(p, '0') then waits = false end
 local ahead, stays = 0, waits and not try
 if stays and not p.seq and kept == had and redis.acl_check_cmd and not redis.acl_check_cmd('publish', 'anteroom:client:' .. client, '') then
   text = "NOPERM this user has no permissions to publish on clients' channels (anteroom:client:*)" -- it will have to call others

@@ -119,7 +119,7 @@ func lock(f found, now time.Time, hide bool, waiters *int) Lock {
 		Status: f.Status, Lost: f.Lost, HeldBy: brief(f.HeldBy, maxKeyText), Waiting: f.Waiting, Waiters: []Waiter{},
 		Checks: checks(f.Verdicts, f.Key, hide, now),
 	}
-	if f.Standing {
+	if f.InLine {
 		l.Ahead = &f.Ahead
 	}
 	if f.Capacity > 0 {

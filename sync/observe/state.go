@@ -21,12 +21,12 @@ type State struct {
 	Since     time.Time
 	Count     int
 	// HeldBy is, in status "acquiring", the field with which somebody else held the key
-	// when Redis answered this Manager last; "" if nobody did. Standing: this
+	// when Redis answered this Manager last; "" if nobody did. InLine: this
 	// Manager has a place in the line for it, and Ahead how many places are before that, at
 	// most: some of them may have gone.
-	HeldBy   string
-	Standing bool
-	Ahead    int
+	HeldBy string
+	InLine bool
+	Ahead  int
 	// Of an RWMutex or a Semaphore: Units is how many units this process has in Redis, and Used how many of them those inside
 	// need. Capacity is the number of units that counts among those who hold now; 0 of a Mutex. Readers are those inside to
 	// read, Goroutine is the writer's, and Count the number of Holds.

@@ -144,7 +144,7 @@ func TestAnswer_P13_ATryInThePauseOfAnother(t *testing.T) {
 	w := &queue.Waiter{Kind: queue.Refusable}
 	_, order, _ := k.q.Enter(w)
 	k.carryOut(order)
-	eventually(t, "a long pause", func() bool { k.mu.Lock(); defer k.mu.Unlock(); return k.talk.silent >= 7 && !k.talk.open })
+	eventually(t, "a long pause", func() bool { k.mu.Lock(); defer k.mu.Unlock(); return k.talk.silent >= 7 && !k.talk.unconfirmed })
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	order, err := k.q.Wait(ctx, w)

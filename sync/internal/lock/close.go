@@ -18,7 +18,7 @@ func (l *Locks) BeginClose() {
 	l.mu.Unlock()
 	for _, k := range l.All() {
 		k.carryOut(k.q.Fail(ErrClosed))
-		k.recall()
+		k.endLinger()
 		k.endPause()
 		k.kick()
 	}

@@ -161,15 +161,15 @@ type Conversation struct {
 	releasing uint64 // the unit whose release has no answer; 0: none
 	stray     uint64 // given back, and now known to have left a record; until the next statement that keeps nothing. 0: nothing
 
-	said    Statement // the last one
-	open    bool      // its answer is waited for
-	silent  int32     // so many in a row had none
-	missed  int32     // so many in a row that were to take the lock had no usable one, though the place was confirmed in between
-	excused bool      // Lost is no loss of the unit to release: something stated since had no answer, or nobody had entered
-	due     Moment    // when to say the same again, or to confirm the place
-	over    Moment    // once nothing is had: from then on nothing is left in Redis
-	not     Moment    // nothing is stated before, unless the owner of ended exits
-	ended   uint64    // the unit whose owner was notified of its loss, and may still be at work
+	said        Statement // the last one
+	unconfirmed bool      // its answer is awaited
+	silent      int32     // so many in a row had none
+	missed      int32     // so many in a row that were to take the lock had no usable one, though the place was confirmed in between
+	excused     bool      // Lost is no loss of the unit to release: something stated since had no answer, or nobody had entered
+	due         Moment    // when to say the same again, or to confirm the place
+	over        Moment    // once nothing is had: from then on nothing is left in Redis
+	not         Moment    // nothing is stated before, unless the owner of ended exits
+	ended       uint64    // the unit whose owner was notified of its loss, and may still be at work
 
 	retryBy Moment // something is to be stated then, at the latest, also after an answer that says later. A pause after silence counts more
 
@@ -235,7 +235,7 @@ func (c Conversation) Next(w Demand, n uint64, now Moment) (Conversation, *State
 		return c, nil, never
 	case now < c.not:
 		return c, nil, c.not
-	case c.open && (again || c.releasing != 0 && c.said.Have == Unit): // only its own answer says whether the unit was there
+	case c.unconfirmed && (again || c.releasing != 0 && c.said.Have == Unit): // only its own answer says whether the unit was there
 		return c, nil, never
 	case (again || s.Have == Place && s.Want == 1) && now < c.due:
 		return c, nil, c.due
@@ -272,7 +272,7 @@ func (c Conversation) Next(w Demand, n uint64, now Moment) (Conversation, *State
 	copy(c.sent[1:], c.sent[:])
 	c.sent[0].n, c.sent[0].at = n, now
 	s.N = n
-	c.last, c.said, c.open = n, s, true
+	c.last, c.said, c.unconfirmed = n, s, true
 	if c.retryBy <= now {
 		c.retryBy = never
 	}
@@ -282,7 +282,7 @@ func (c Conversation) Next(w Demand, n uint64, now Moment) (Conversation, *State
 // Heard takes in what is heard, and returns what that means.
 func (c Conversation) Heard(h News, now Moment) (Conversation, Event) {
 	if h.N == c.last && h.Word < Silence {
-		c.open, c.silent = false, 0
+		c.unconfirmed, c.silent = false, 0
 	}
 	if h.Word == Called {
 		h.Unit = h.N
@@ -290,7 +290,7 @@ func (c Conversation) Heard(h News, now Moment) (Conversation, Event) {
 	switch h.Word {
 	case Clock:
 		if c.have == Nothing && c.since != 0 && now >= c.over {
-			c.since, c.stray, c.releasing, c.open = 0, 0, 0, false
+			c.since, c.stray, c.releasing, c.unconfirmed = 0, 0, 0, false
 			return c.empty(c.last + 1), GivenUp
 		}
 		return c, None
@@ -369,7 +369,7 @@ func (c Conversation) doubts(h News, now Moment) Conversation {
 // waited for, no answer until then may postpone it (retryBy).
 func (c Conversation) soon(at, now Moment) Conversation {
 	c.due = min(c.due, at)
-	if c.open || at > now {
+	if c.unconfirmed || at > now {
 		c.retryBy = min(c.retryBy, at)
 	}
 	return c
@@ -381,10 +381,10 @@ func (c Conversation) unanswered(h News, now Moment) Conversation {
 	if h.Word == Failed && c.took == h.N {
 		c.took = 0
 	}
-	if h.N != c.last || !c.open {
+	if h.N != c.last || !c.unconfirmed {
 		return c
 	}
-	c.open = false
+	c.unconfirmed = false
 	tries := &c.silent
 	if c.said.Want == 2 {
 		tries = &c.missed
@@ -421,7 +421,7 @@ func (c Conversation) has(h News, now Moment) (Conversation, Event) {
 	whole := h.Word == Has && h.Lease >= c.Lease // a renewal would give no more
 	if !c.entered && (left >= c.Call/2 || whole && left > 0) {
 		c.entered = true
-		c.open, c.silent = false, 0 // a turn is not the repetition of the one before
+		c.unconfirmed, c.silent = false, 0 // a turn is not the repetition of the one before
 		return c, Granted
 	}
 	return c, None

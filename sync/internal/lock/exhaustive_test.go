@@ -216,7 +216,7 @@ func (a all) next(yield func(all)) {
 			b.hear(i, h)
 			yield(b)
 		}
-		if p.c.open && i == 0 {
+		if p.c.unconfirmed && i == 0 {
 			hear(News{Word: Silence, N: p.c.last, Lease: tick})
 		}
 		if a.called[i].N > 0 {

@@ -43,7 +43,7 @@ func TestGaveUp_WhatWasAnsweredSinceItCame(t *testing.T) {
 	k.answered(News{Word: Waits, Lease: time.Hour}, &lettucecompat.Answer{Word: lettucecompat.WordWaits})
 	k.mu.Lock()
 	before := k.talk
-	k.talk = Conversation{open: true, said: Statement{Want: 1}}
+	k.talk = Conversation{unconfirmed: true, said: Statement{Want: 1}}
 	k.mu.Unlock()
 	if err := k.gaveUp(came, context.Canceled); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)

@@ -185,7 +185,7 @@ func (k *Key) checkTryLocked(now, pause Moment) {
 	case k.talk.Have() == Place && now < k.patience:
 	case k.talk.Have() == Place, now < k.talk.not, now < pause:
 		k.q.Refuse(ErrRefused)
-	case !k.talk.open:
+	case !k.talk.unconfirmed:
 		k.talk = k.talk.soon(now, now)
 	}
 }

@@ -12,7 +12,7 @@ import (
 // half of the lease. A try waits in line for a moment, so that there is such a message.
 
 // lingerPause is for how long the lock does not linger after another client was seen that had it or waited for it. Processes
-// that take turns would recall it from each other each time, for 1.5 round trips; now they do so once a second at most. A longer
+// that take turns would make each other end a linger each time, for 1.5 round trips; now they do so once a second at most. A longer
 // pause saves little more, and costs a process that has the lock to itself again two round trips for each owner.
 const lingerPause = time.Second
 
@@ -34,7 +34,7 @@ func (o *Owner) keep(now time.Duration) bool {
 		return false
 	}
 	k.wakeLingering(until, now)
-	g.recall(now) // what was heard before the queue said Lingers has recalled nothing
+	g.checkLinger(now) // a message that came before the queue said Lingers has ended nothing
 	return true
 }
 
@@ -62,7 +62,7 @@ func (k *Key) lingered(set Moment) {
 		k.wakeLingering(until, now)
 		return
 	}
-	k.recall()
+	k.endLinger()
 }
 
 // pauseLinger: another client was seen. The key stays in use until the pause is over, so as to remember it.
@@ -82,10 +82,10 @@ func (k *Key) endPause() {
 	}
 }
 
-// recall gives g back if nobody wants it here and it must not linger.
-func (g *Held) recall(now Moment) {
+// checkLinger releases g if it lingers and must not.
+func (g *Held) checkLinger(now Moment) {
 	if g.mustReturn(now) {
-		g.k.recall()
+		g.k.endLinger()
 	}
 }
 
@@ -95,9 +95,9 @@ func (g *Held) mustReturn(now Moment) bool {
 	return g.k.somebody(g.n, now) || g.force.Load() || g.k.l.closing.Load()
 }
 
-// recall gives back what nobody wants here. False: there was nothing such.
-func (k *Key) recall() bool {
-	order := k.q.Recall()
+// endLinger releases the grant that lingers. It reports whether there was one.
+func (k *Key) endLinger() bool {
+	order := k.q.EndLinger()
 	k.carryOut(order)
 	return order != queue.Nothing
 }

@@ -118,7 +118,7 @@ func TestLinger_AForgottenKeyIsNotKept(t *testing.T) {
 	eventually(t, "it has its whole lease", func() bool { return o.g.Lease().Renewals() > 0 })
 	k := weak.Make(o.g.k)
 	mustRelease(t, o) // it would linger for half of the lease, 1.4 s
-	k.Value().recall()
+	k.Value().endLinger()
 	o = nil
 	begin := time.Now()
 	eventually(t, "nothing keeps it", func() bool { runtime.GC(); return k.Value() == nil })

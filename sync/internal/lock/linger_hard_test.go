@@ -27,7 +27,7 @@ func TestLinger_TheTimerOfAGrantBefore(t *testing.T) {
 	o := p.mustAcquire(t, "k")
 	eventually(t, "it has its whole lease", func() bool { return o.g.Lease().Renewals() > 0 })
 	mustRelease(t, o) // it lingers for 14 s
-	o.g.k.recall()
+	o.g.k.endLinger()
 	eventually(t, "it is free", func() bool { return rdb.Exists(t.Context(), "k").Val() == 0 })
 	o = p.mustAcquire(t, "k")
 	begin := time.Now()
@@ -54,7 +54,7 @@ func TestLinger_ANewSubscription(t *testing.T) {
 	}
 }
 
-// One that comes between the decision and the queue's state recalls the lock.
+// A subscription that comes between the decision and the queue's state ends the linger.
 func TestLinger_ANewSubscriptionAtTheLastMoment(t *testing.T) {
 	_, client := fresh(t)
 	p := lingers(t, client(), time.Hour)
@@ -65,7 +65,7 @@ func TestLinger_ANewSubscriptionAtTheLastMoment(t *testing.T) {
 	if !k.q.Keep(o.number) { // as Owner.keep does, which has decided before
 		t.Fatal("it does not linger")
 	}
-	o.g.recall(k.l.now())
+	o.g.checkLinger(k.l.now())
 	begin := time.Now()
 	eventually(t, "it is free", func() bool { return k.q.Word().State() == queue.Free })
 	if d := time.Since(begin); d > 300*time.Millisecond {
@@ -127,12 +127,12 @@ func TestLinger_WithoutASubscription(t *testing.T) {
 	mustRelease(t, o)
 	t.Logf("listening: %v, lingers: %v", listened, rdb.Exists(t.Context(), "k").Val() == 1)
 	if !listened && k.q.Word().State() == queue.Lingers {
-		t.Error("it lingers, and nothing can recall it")
+		t.Error("it lingers, and no message can end that")
 	}
 }
 
 // The message that somebody waits comes before the answer that gives the lock, whose owner has it for longer than the pause.
-func TestLinger_ARecallBeforeTheAnswer(t *testing.T) {
+func TestLinger_AMessageBeforeTheAnswer(t *testing.T) {
 	_, client := fresh(t)
 	c, rdb := client(), client()
 	p := lingers(t, c, time.Hour)

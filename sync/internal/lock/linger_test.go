@@ -91,7 +91,7 @@ func TestLinger_IsNotRenewed(t *testing.T) {
 }
 
 // Who waits elsewhere has the lock after three messages.
-func TestLinger_IsRecalled(t *testing.T) {
+func TestLinger_EndsForAWaiter(t *testing.T) {
 	_, client := fresh(t)
 	a, b := lingers(t, client(), time.Hour), lingers(t, client(), time.Hour)
 	for i := range 20 {
@@ -106,7 +106,7 @@ func TestLinger_IsRecalled(t *testing.T) {
 	}
 }
 
-// Processes that take turns recall the lock once. Then each finds it free, as without Linger: two statements for each owner, and
+// Processes that take turns end the linger once. Then each finds it free, as without Linger: two statements for each owner, and
 // the other process has no part in that. After a pause it lingers again.
 func TestLinger_InTurn(t *testing.T) {
 	_, client := fresh(t)
@@ -116,9 +116,9 @@ func TestLinger_InTurn(t *testing.T) {
 	pass := func(p *party) { mustRelease(t, p.mustAcquire(t, "k")) }
 	pass(seldom)
 	begin := time.Now()
-	pass(always) // recalls it
+	pass(always) // ends the linger
 	if rdb.Exists(t.Context(), "k").Val() > 0 {
-		t.Error("it lingers where another one was met")
+		t.Error("it lingers though another client was seen")
 	}
 	a, b := seldom, always
 	others := uint64(0)
@@ -133,7 +133,7 @@ func TestLinger_InTurn(t *testing.T) {
 			break
 		}
 	}
-	if others > 1 { // one may follow the recall
+	if others > 1 { // one may still come from the linger
 		t.Errorf("%d statements of the other process", others)
 	}
 	time.Sleep(lingerPause + 100*time.Millisecond)
@@ -146,8 +146,8 @@ func TestLinger_InTurn(t *testing.T) {
 	}
 }
 
-// A message that comes between the decision and the queue's state recalls the lock all the same.
-func TestLinger_IsRecalledAtTheLastMoment(t *testing.T) {
+// A message that comes between the decision and the queue's state still ends the linger.
+func TestLinger_EndsAtTheLastMoment(t *testing.T) {
 	_, client := fresh(t)
 	p := lingers(t, client(), time.Hour)
 	k := p.Key("k", p.set)
@@ -157,7 +157,7 @@ func TestLinger_IsRecalledAtTheLastMoment(t *testing.T) {
 		t.Fatal("it does not linger")
 	}
 	k.noteContended(o.g.n)
-	o.g.recall(k.l.now())
+	o.g.checkLinger(k.l.now())
 	begin := time.Now()
 	eventually(t, "it is free", func() bool { return k.q.Word().State() == queue.Free })
 	if d := time.Since(begin); d > 500*time.Millisecond { // the brief lease ends later

@@ -218,7 +218,7 @@ func (l *Locks) Heard(m lettucecompat.Message) {
 	case lettucecompat.MessageContended:
 		k.noteContended(m.N)
 		if g := k.cur.Load(); g != nil {
-			g.recall(l.now())
+			g.checkLinger(l.now())
 		}
 	case lettucecompat.MessageForced:
 		l.newest(&k.deleted, m.N) // newGrantLocked asks if it comes first
@@ -285,7 +285,7 @@ func (l *Locks) Resubscribed() {
 	l.unheard.Store(l.number.Load())
 	for _, k := range l.All() {
 		k.asked.Store(int64(-k.set.askAfter()))
-		k.recall()
+		k.endLinger()
 		k.hear(News{Word: Retry})
 		k.kick()
 	}

@@ -111,7 +111,7 @@ func (g *Held) Lost(c renewal.Cause) {
 // stated while its owner may work.
 func (g *Held) forced() {
 	asked := g.force.Swap(true)
-	if g.k.recall() {
+	if g.k.endLinger() {
 		return // it lingered: nothing renews it, and the release shows whether it was there
 	}
 	if !g.lease.Load().Hurry() && !asked {

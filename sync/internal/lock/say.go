@@ -209,7 +209,7 @@ func (k *Key) gaveUp(came Moment, err error) error {
 	case c.entered, k.q.Word().State() == queue.Lost: // this process has the lock, or has not unlocked it
 	case k.answer != nil && k.answer.Err != nil:
 		return failure(k.answer.Outcome, k.answer.Err)
-	case c.have == Unit, c.open && c.said.Keep == 0 && k.knew < came:
+	case c.have == Unit, c.unconfirmed && c.said.Keep == 0 && k.knew < came:
 		return errUnanswered
 	}
 	return err

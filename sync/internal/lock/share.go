@@ -139,7 +139,7 @@ func (k *SharedKey) gaveUp(came Moment, err error) error {
 		return err
 	case k.answer != nil && k.answer.Err != nil:
 		return failure(k.answer.Outcome, k.answer.Err)
-	case c.open && c.answered < came:
+	case c.unconfirmed && c.answered < came:
 		return errUnanswered
 	}
 	return err
@@ -164,7 +164,7 @@ func (k *SharedKey) Leave(units int64) {
 	k.exitedLocked(g)
 	d := k.demandLocked(k.l.now())
 	k.mu.Unlock()
-	if d.Told { // who comes again soon is part of the same statement
+	if d.Contended { // who comes again soon is part of the same statement
 		go k.speak(false)
 		return
 	}
@@ -316,7 +316,7 @@ func (k *SharedKey) giveBack(g *SharedHeld, by *Share, mayBeHeld bool, outLocked
 			k.next = &giving{g: g, by: by, over: make(chan struct{})}
 		}
 		b = k.next
-	case by == nil && k.talk.open && k.freeing != nil && k.freeing.g == g: // another one has stated it meanwhile
+	case by == nil && k.talk.unconfirmed && k.freeing != nil && k.freeing.g == g: // another one has stated it meanwhile
 		b = k.freeing
 	}
 	s := k.nextLocked()

@@ -33,7 +33,7 @@ type SharedKey struct {
 	answer   *lettucecompat.UnitsAnswer // to the last statement
 	least    int64                      // the capacity that counts
 	ended    Moment                     // when units were given back last
-	renewals []asked                    // each is told of the next statement that keeps units
+	renewals []asked                    // the next statement that keeps units answers each
 	failed   atomic.Pointer[string]     // as of a Key
 	next     *giving                    // not yet stated
 	freeing  *giving                    // stated, and no answer shows that it is free
@@ -111,8 +111,8 @@ func (k *SharedKey) Held() *SharedHeld { return k.cur.Load() }
 // demandLocked returns what the goroutines need.
 func (k *SharedKey) demandLocked(now Moment) queue.Demand {
 	d := k.gate.Demand()
-	if d.Told && now >= d.TurnEnds { // which the gate notices only when somebody comes or leaves
-		k.gate.Tell()
+	if d.Contended && now >= d.TurnEnds { // which the gate notices only when somebody comes or leaves
+		k.gate.Contended()
 		d = k.gate.Demand()
 	}
 	if d.Try && (now < k.talk.not || d.Want > k.talk.Capacity) { // a try waits for answers only, and none is to come

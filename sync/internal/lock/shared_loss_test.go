@@ -133,7 +133,7 @@ func TestShared_AGrantWhileOthersAreNotified(t *testing.T) {
 	}
 	eventually(t, "the call lease was renewed", func() bool { return s.g.lease.Renewals() > 0 })
 	go func() { in <- k.Acquire(context.Background(), w) }()
-	eventually(t, "the writer stands in line", func() bool { return k.State().Standing })
+	eventually(t, "the writer stands in line", func() bool { return k.State().InLine })
 	gone(t, rdb, s.g)
 	if err := <-in; err != nil {
 		t.Fatal(err)

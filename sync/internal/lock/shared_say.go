@@ -172,7 +172,7 @@ type asked struct {
 	answer chan renewal.Result
 }
 
-// renewedLocked tells those who wait for a renewal how s ended.
+// renewedLocked answers those who wait for a renewal with how s ended.
 func (k *SharedKey) renewedLocked(s *UnitsStatement, h UnitsNews, err error) {
 	if s.Have == 0 && err == nil {
 		return // one that says what it has comes next
@@ -196,7 +196,7 @@ func (g *SharedHeld) Renew(ctx context.Context, by string) renewal.Result {
 		return renewal.Result{}
 	}
 	k.renewals = append(k.renewals, asked{by, c})
-	if !k.talk.open || k.talk.said.Have == 0 { // else that does as well
+	if !k.talk.unconfirmed || k.talk.said.Have == 0 { // else that does as well
 		k.talk = k.talk.soon(k.l.now())
 	}
 	k.mu.Unlock()
@@ -213,8 +213,8 @@ func (g *SharedHeld) Renew(ctx context.Context, by string) renewal.Result {
 func (k *SharedKey) contended(n uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.talk = k.talk.Told(n)
+	k.talk = k.talk.NoteContended(n)
 	if k.talk.Contended && k.talk.usable {
-		k.gate.Tell()
+		k.gate.Contended()
 	}
 }

@@ -13,7 +13,7 @@ type SharedState struct {
 	Valid    bool        // Held has not ended
 	Shares   int         // inside, and known by name
 	Writes   *Share      // the one of them that writes, or nil
-	Standing bool        // the client has a place in the line
+	InLine   bool        // the client has a place in the line
 	Ahead    int         // so many places are before it, at most
 }
 
@@ -32,7 +32,7 @@ func (k *SharedKey) State() SharedState {
 		}
 	}
 	if a := k.answer; a != nil && a.Word == lettucecompat.WordWaits && k.talk.place {
-		s.Standing, s.Ahead = true, a.Ahead
+		s.InLine, s.Ahead = true, a.Ahead
 	}
 	return s
 }

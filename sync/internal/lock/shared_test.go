@@ -425,7 +425,7 @@ func TestShared_S29_AGrantOfWhatWasHad(t *testing.T) {
 		}()
 		k := p.Shared("k", p.set)
 		defer k.Done()
-		eventually(t, "it stands", func() bool { s := k.State(); return s.Standing && s.Ahead == ahead })
+		eventually(t, "it stands", func() bool { s := k.State(); return s.InLine && s.Ahead == ahead })
 		return in
 	}
 	for _, p := range []*party{a, b, c} { // who does not listen is passed in line
@@ -435,7 +435,7 @@ func TestShared_S29_AGrantOfWhatWasHad(t *testing.T) {
 	r1 := a.mustTake(t, 1)
 	ctx, cancel := context.WithCancel(context.Background())
 	w1 := wait(b, ctx, writes, 0)
-	eventually(t, "the turn is over", func() bool { d := k.gate.Demand(); return d.Told && k.l.now() > d.TurnEnds })
+	eventually(t, "the turn is over", func() bool { d := k.gate.Demand(); return d.Contended && k.l.now() > d.TurnEnds })
 	r2 := wait(a, context.Background(), 1, 1)
 	w2 := wait(c, context.Background(), writes, 2)
 	cancel()
@@ -471,7 +471,7 @@ func TestShared_S22_ALostMessage(t *testing.T) {
 	a.deaf.Store(true)
 	begin := time.Now()
 	all.Go(func() { mustGive(t, b.mustTake(t, writes)) })
-	eventually(t, "the gate is closed", func() bool { return k.gate.Demand().Told })
+	eventually(t, "the gate is closed", func() bool { return k.gate.Demand().Contended })
 	if d := time.Since(begin); d > 1500*time.Millisecond {
 		t.Errorf("after %v", d)
 	}

@@ -24,7 +24,7 @@ import (
 //	leave       -  0  0        also what cleans up
 //
 // What is sent is given back: from before a statement is sent its client relies on at most what that keeps, and no call of
-// a smaller number counts that may give more (floor). One statement is open at a time.
+// a smaller number counts that may give more (floor). At most one statement is unconfirmed at a time.
 
 // Times of shared locks.
 const (
@@ -73,29 +73,29 @@ type UnitsConversation struct {
 	Grant     Grant // Unit is the number under which the first of them came; Token is the newest
 	Contended bool  // another client waits
 
-	usable bool   // Granted was returned for Units, and nothing has ended them
-	place  bool   // it has a place, says the last answer
-	left   bool   // something may be left in Redis
-	last   uint64 // number of the last statement
-	floor  uint64 // calls of a smaller number give nothing
-	most   int64  // calls of others give at most that
-	news   uint64 // greatest number whose answer or call was taken in
-	since  uint64 // the number by which Units are known
-	told   uint64 // the record of which a message has said that another client waits
+	usable     bool   // Granted was returned for Units, and nothing has ended them
+	place      bool   // it has a place, says the last answer
+	left       bool   // something may be left in Redis
+	last       uint64 // number of the last statement
+	floor      uint64 // calls of a smaller number give nothing
+	most       int64  // calls of others give at most that
+	news       uint64 // greatest number whose answer or call was taken in
+	since      uint64 // the number by which Units are known
+	contendedN uint64 // the record that a message named: another client waits for it
 
-	said     UnitsStatement // the last one
-	open     bool           // its answer is waited for
-	of       uint64         // the grant whose units it had; 0: nobody had entered by them
-	silent   int            // so many in a row had none
-	due      Moment         // when to state though nothing differs
-	retryBy  Moment         // at the latest, also after an answer that says later
-	answered Moment
-	lingers  Moment // units that nobody uses are given back; 0: all are used
-	looked   Moment // since when the gate was not seen to be used: entries has not changed
-	entries  uint32
-	over     Moment // once nothing is had: from then on nothing is left in Redis
-	not      Moment // nothing is stated before, unless the owners of ended exit
-	ended    uint64 // the grant whose owners were notified of its loss, and may still be at work
+	said        UnitsStatement // the last one
+	unconfirmed bool           // its answer is awaited
+	of          uint64         // the grant whose units it had; 0: nobody had entered by them
+	silent      int            // so many in a row had none
+	due         Moment         // when to state though nothing differs
+	retryBy     Moment         // at the latest, also after an answer that says later
+	answered    Moment
+	lingers     Moment // units that nobody uses are given back; 0: all are used
+	unusedSince Moment // since then the gate was not seen to be used: entries has not changed
+	entries     uint32
+	over        Moment // once nothing is had: from then on nothing is left in Redis
+	not         Moment // nothing is stated before, unless the owners of ended exit
+	ended       uint64 // the grant whose owners were notified of its loss, and may still be at work
 
 	sent [remembered]struct {
 		n  uint64
@@ -145,7 +145,7 @@ func (c *UnitsConversation) Gives(d *queue.Demand, now Moment) bool {
 // Next returns the statement to send now, which takes the number n, or until when to wait for news. n is greater than the
 // number of every statement before. Where the statement keeps less than there was, those inside must not need more.
 func (c UnitsConversation) Next(d *queue.Demand, n uint64, now Moment) (UnitsConversation, *UnitsStatement, Moment) {
-	c = c.looks(d, now)
+	c = c.noteUse(d, now)
 	s, differs := c.says(d, now)
 	again := c.silent > 0 && s.same(c.said)
 	at := c.due
@@ -153,15 +153,15 @@ func (c UnitsConversation) Next(d *queue.Demand, n uint64, now Moment) (UnitsCon
 	case c.Settled() && s.Want == 0:
 		c.silent = 0
 		at = never
-	case c.Units == 0 && !c.place && s.Want == 0 && now >= c.over && now >= c.not && !c.open:
+	case c.Units == 0 && !c.place && s.Want == 0 && now >= c.over && now >= c.not && !c.unconfirmed:
 		return c, nil, c.over // a Clock then ends it
 	case differs && (!again || s.Try):
 		at = now
 	case c.Units > 0 && d.Readers > 0 && d.Waiting == 0 && !c.Contended && c.silent == 0:
 		at = min(at, c.answered+hearsBy)
 	}
-	if at = max(at, c.not); c.open || at > now {
-		if c.open {
+	if at = max(at, c.not); c.unconfirmed || at > now {
+		if c.unconfirmed {
 			at = never
 		}
 		return c, nil, min(at, c.wakes(d, now))
@@ -194,12 +194,12 @@ func (c UnitsConversation) Next(d *queue.Demand, n uint64, now Moment) (UnitsCon
 	copy(c.sent[1:], c.sent[:])
 	c.sent[0].n, c.sent[0].at = n, now
 	s.N = n
-	c.last, c.said, c.open, c.due, c.retryBy = n, s, true, never, never
+	c.last, c.said, c.unconfirmed, c.due, c.retryBy = n, s, true, never, never
 	return c, &s, never
 }
 
-// looks notes since when units are not used.
-func (c UnitsConversation) looks(d *queue.Demand, now Moment) UnitsConversation {
+// noteUse notes since when units are not used.
+func (c UnitsConversation) noteUse(d *queue.Demand, now Moment) UnitsConversation {
 	switch used := d.Admissions != c.entries; {
 	case d.Waiting > 0 || d.Used >= c.Units:
 		c.lingers = 0
@@ -207,13 +207,13 @@ func (c UnitsConversation) looks(d *queue.Demand, now Moment) UnitsConversation 
 		c.lingers = now + linger
 	}
 	if d.Admissions != c.entries || d.Readers == 0 {
-		c.looked, c.entries = now, d.Admissions
+		c.unusedSince, c.entries = now, d.Admissions
 	}
 	return c
 }
 
 // wakes returns the next moment after now at which says may change by itself. The last reader to leave an open gate
-// says nothing, so that is looked for: the less often, the longer nobody comes.
+// says nothing, so the process checks for that: the less often, the longer nobody comes.
 func (c *UnitsConversation) wakes(d *queue.Demand, now Moment) Moment {
 	at := never
 	if c.lingers > now {
@@ -222,11 +222,11 @@ func (c *UnitsConversation) wakes(d *queue.Demand, now Moment) Moment {
 	if c.Units == 0 && !c.place && c.left && c.over > now {
 		at = min(at, c.over)
 	}
-	if d.Told && d.TurnEnds > now {
+	if d.Contended && d.TurnEnds > now {
 		at = min(at, d.TurnEnds)
 	}
-	if c.Units > 0 && d.Readers > 0 && d.Waiting == 0 && !d.Told {
-		at = min(at, now+min(max(linger, now-c.looked), hearsBy))
+	if c.Units > 0 && d.Readers > 0 && d.Waiting == 0 && !d.Contended {
+		at = min(at, now+min(max(linger, now-c.unusedSince), hearsBy))
 	}
 	return at
 }
@@ -235,7 +235,7 @@ func (c *UnitsConversation) wakes(d *queue.Demand, now Moment) Moment {
 func (c UnitsConversation) Heard(h UnitsNews, now Moment) (UnitsConversation, Event) {
 	switch h.Word {
 	case Clock:
-		if c.Units == 0 && !c.place && c.left && !c.open && now >= c.over {
+		if c.Units == 0 && !c.place && c.left && !c.unconfirmed && now >= c.over {
 			c.left, c.silent = false, 0
 			return c.empty(c.last + 1), GivenUp
 		}
@@ -255,8 +255,8 @@ func (c UnitsConversation) Heard(h UnitsNews, now Moment) (UnitsConversation, Ev
 	case Called:
 		return c.called(h, now)
 	default:
-		if h.N == c.last && c.open {
-			c.open = false
+		if h.N == c.last && c.unconfirmed {
+			c.unconfirmed = false
 			if h.N >= c.floor { // else its units were given up meanwhile: their owners were notified of a loss
 				return c.answer(h, now)
 			}
@@ -268,7 +268,7 @@ func (c UnitsConversation) Heard(h UnitsNews, now Moment) (UnitsConversation, Ev
 // soon makes the next statement due at the moment at, at the latest.
 func (c UnitsConversation) soon(at Moment) UnitsConversation {
 	c.due = min(c.due, at)
-	if c.open {
+	if c.unconfirmed {
 		c.retryBy = min(c.retryBy, at)
 	}
 	return c
@@ -349,7 +349,7 @@ func (c UnitsConversation) has(h UnitsNews, now Moment) (UnitsConversation, Even
 	}
 	c.Units, c.Grant, c.left = h.Units, g, true
 	c.since, c.news = h.N, h.N
-	c.Contended = h.Contended || c.told >= h.N
+	c.Contended = h.Contended || c.contendedN >= h.N
 	left := g.Until(c.Margin) - now
 	if !c.usable && (left >= c.Call/2 || left > 0 && h.Lease >= c.Lease) { // a renewal would give no more
 		c.usable, c.silent = true, 0
@@ -368,11 +368,11 @@ func (c *UnitsConversation) sentAt(n uint64) (at Moment, known bool) {
 	return 0, false
 }
 
-// Told notes that another client waits, as a message about the record of that number says. It may come before the answer
-// that gives the units.
-func (c UnitsConversation) Told(n uint64) UnitsConversation {
+// NoteContended notes that another client waits: a message about record n says so. It may come before the answer that gives
+// the units.
+func (c UnitsConversation) NoteContended(n uint64) UnitsConversation {
 	if n <= c.last {
-		c.told = max(c.told, n)
+		c.contendedN = max(c.contendedN, n)
 		c.Contended = c.Contended || c.Units > 0 && n >= c.since
 	}
 	return c

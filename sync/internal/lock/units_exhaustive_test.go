@@ -205,7 +205,7 @@ func (a unitsAll) next(yield func(unitsAll)) {
 			b.hear(i, h)
 			yield(b)
 		}
-		if p.c.open && i == 0 {
+		if p.c.unconfirmed && i == 0 {
 			hear(UnitsNews{Word: Silence, N: p.c.last, After: tick})
 		}
 		if a.called[i].N > 0 {
@@ -213,7 +213,7 @@ func (a unitsAll) next(yield func(unitsAll)) {
 		}
 		if a.told[i] > 0 {
 			b := a
-			b.p[i].c = b.p[i].c.Told(a.told[i])
+			b.p[i].c = b.p[i].c.NoteContended(a.told[i])
 			b.told[i] = 0
 			b.speak(i)
 			yield(b)

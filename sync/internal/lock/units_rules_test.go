@@ -30,7 +30,7 @@ func (p *unitsPlay) demands(used, want int64) {
 
 // over makes the gate's turn be over.
 func (p *unitsPlay) over() {
-	p.d.Told, p.d.Keep = true, p.d.Used
+	p.d.Contended, p.d.Keep = true, p.d.Used
 	if p.d.Waiting > 0 && p.d.Want <= p.c.Units && p.d.Want <= p.d.Used {
 		p.d.Again = true
 	}
@@ -234,11 +234,11 @@ func TestUnits_P9_NotBefore(t *testing.T) {
 
 // S22: that another client waits is known by an answer, or by a message, which may come before the answer. While others
 // may come in without Redis, that is asked for each second.
-func TestUnits_S22_Told(t *testing.T) {
+func TestUnits_S22_Contended(t *testing.T) {
 	p := newUnitsPlay(t)
 	p.demands(0, 1)
 	p.states(10, 0, 0, 0, 1)
-	p.c = p.c.Told(10)
+	p.c = p.c.NoteContended(10)
 	p.hears(UnitsNews{Word: Has, N: 10, Units: 1, Lease: 2 * time.Second}, Granted)
 	if !p.c.Contended {
 		t.Error("a message that has overtaken its answer is forgotten")
@@ -250,7 +250,7 @@ func TestUnits_S22_Told(t *testing.T) {
 	p.now = time.Second
 	p.states(11, 10, 1, 1, 1)
 	p.hears(UnitsNews{Word: Has, N: 11, Units: 1, Lease: 30 * time.Second, Contended: true}, None)
-	p.d.Told = true // as the gate knows then
+	p.d.Contended = true // as the gate knows then
 	p.now = 3 * time.Second
 	p.quiet(never)
 }

@@ -226,7 +226,7 @@ func (k *unitsClient) used() (n int64) {
 
 // demand is that of a queue.Gate.
 func (k *unitsClient) demand() *queue.Demand {
-	d := &queue.Demand{Used: k.used(), Waiting: len(k.waiting), Told: k.c.Contended, TurnEnds: k.turnEnds, Admissions: uint32(k.entries)}
+	d := &queue.Demand{Used: k.used(), Waiting: len(k.waiting), Contended: k.c.Contended, TurnEnds: k.turnEnds, Admissions: uint32(k.entries)}
 	if k.c.usable {
 		d.Units = k.c.Units
 	}
@@ -264,7 +264,7 @@ func (k *unitsClient) hear(h UnitsNews) {
 	k.run(func() {
 		w := k.w
 		if h.Word == Retry && h.N > 0 {
-			k.c = k.c.Told(h.N)
+			k.c = k.c.NoteContended(h.N)
 			k.step()
 			return
 		}

@@ -55,7 +55,7 @@ func (p *Reports) describeShared(ev *observe.Event, k *lock.SharedKey) {
 	case a == nil:
 	case a.Err != nil:
 		ev.Text, ev.Err = "acquire is failing", a.Err
-	case is.Standing:
+	case is.InLine:
 		ev.Text += fmt.Sprintf("; %d in line before this one", a.Ahead)
 	}
 }

@@ -78,7 +78,7 @@ func (c *Client) Watch(ctx context.Context, key string, _ ...any) <-chan WatchRe
 		defer func() { _ = m.CloseWithin(time.Second) }()
 		for n := 0; ctx.Err() == nil; time.Sleep(10 * time.Millisecond) {
 			info, _ := m.Inspect(ctx, c.prefix+key)
-			for now := len(info.Holders) + info.Standing; n != now; {
+			for now := len(info.Holders) + info.InLine; n != now; {
 				e := &mvccpb.Event{Type: mvccpb.Event_PUT}
 				if n++; n > now {
 					n, e.Type = n-2, mvccpb.Event_DELETE
