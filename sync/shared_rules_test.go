@@ -727,8 +727,8 @@ func TestShared_ForceRelease(t *testing.T) {
 		time.Sleep(time.Second)
 		broken := must[[]string](t)(b.ForceRelease(bg, "k"))
 		time.Sleep(time.Second)
-		if len(broken) != 1 || h.Held() || len(rec.of(observe.EventLost)) != 1 {
-			t.Errorf("broken %v, the holder: %v", broken, h.Err())
+		if evs := rec.of(observe.EventLost); len(broken) != 1 || h.Held() || len(evs) != 1 || evs[0].Reason != observe.LostForced {
+			t.Errorf("broken %v, the holder: %v, events %+v", broken, h.Err(), evs)
 		}
 		_ = h.Release(bg)
 		ok(t, must[theHold](t)(b.Semaphore("k", 3).TryAcquire(bg, 3)).Release(bg))
