@@ -66,8 +66,9 @@ type Config struct {
 	// metrics/otel module has one for OpenTelemetry. Defaults to none.
 	Tracer *observe.Tracer
 
-	// Defaults configures the locks that Manager.Mutex makes, and those of Manager.NewMutex
-	// where their LockConfig is zero. Its Key must be empty.
+	// Defaults configures the locks that Manager.Mutex, RWMutex and Semaphore make, and those of
+	// Manager.NewMutex, NewRWMutex and NewSemaphore where their LockConfig is zero. A default that
+	// is not for a kind of lock is ignored there: see LockConfig. Its Key must be empty.
 	Defaults LockConfig
 
 	// CommandTimeout bounds each command to Redis: a command without an answer is

@@ -43,16 +43,17 @@ const (
 // methods of the lock.
 func (m *Manager) RWMutex(key string) *RWMutex {
 	rw := new(RWMutex)
-	_ = rw.init(m, key, m.cfg.Defaults, ofRWMutex)
+	_ = rw.init(m, key, LockConfig{}, ofRWMutex)
 	return rw
 }
 
 // NewRWMutex returns the read-write lock that cfg describes, or an *Error that wraps ErrConfig. A field of cfg that is
 // zero has the value of Config.Defaults; MaxHandoffTime defaults to 1 ms here. Reentrant, StringHolders, Linger, MinHold,
-// Replicas, and a negative RenewalTime are for a Mutex: ErrConfig names them. MaxHandoffs has no meaning.
+// Replicas, and a negative RenewalTime are for a Mutex: in cfg ErrConfig names them, in Config.Defaults they are ignored
+// here. MaxHandoffs has no meaning.
 func (m *Manager) NewRWMutex(cfg LockConfig) (*RWMutex, error) {
 	rw := new(RWMutex)
-	if err := rw.init(m, cfg.Key, cfg.withDefaults(m.cfg.Defaults), ofRWMutex); err != nil {
+	if err := rw.init(m, cfg.Key, cfg, ofRWMutex); err != nil {
 		return nil, &Error{Op: "new rwmutex", Key: cfg.Key, Outcome: observe.OutcomeMistake, Err: err}
 	}
 	return rw, nil

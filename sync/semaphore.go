@@ -24,15 +24,15 @@ type Semaphore struct{ sharedLock }
 // by the methods of the semaphore.
 func (m *Manager) Semaphore(key string, capacity int64) *Semaphore {
 	s := new(Semaphore)
-	_ = s.initSemaphore(m, key, m.cfg.Defaults, capacity)
+	_ = s.initSemaphore(m, key, LockConfig{}, capacity)
 	return s
 }
 
 // NewSemaphore returns the semaphore that cfg describes, with so many units: from 1 to 1<<40. It returns an *Error that
-// wraps ErrConfig for what NewRWMutex refuses, and for Fencing: those who share a Semaphore have no order.
+// wraps ErrConfig for what NewRWMutex refuses, and for Fencing in cfg: those who share a Semaphore have no order.
 func (m *Manager) NewSemaphore(cfg LockConfig, capacity int64) (*Semaphore, error) {
 	s := new(Semaphore)
-	if err := s.initSemaphore(m, cfg.Key, cfg.withDefaults(m.cfg.Defaults), capacity); err != nil {
+	if err := s.initSemaphore(m, cfg.Key, cfg, capacity); err != nil {
 		return nil, &Error{Op: "new semaphore", Key: cfg.Key, Outcome: observe.OutcomeMistake, Err: err}
 	}
 	return s, nil

@@ -32,9 +32,10 @@ var (
 // defaultTurn is MaxHandoffTime of an RWMutex and a Semaphore: what lasts longer than that ends its turn.
 const defaultTurn = time.Millisecond
 
-// init sets what an RWMutex or a Semaphore is made of. cfg has Config.Defaults already.
+// init sets what an RWMutex or a Semaphore is made of. cfg says what differs from Config.Defaults.
 func (s *sharedLock) init(m *Manager, key string, cfg LockConfig, capacity int64) error {
 	s.m, s.key = m, key
+	cfg = cfg.withDefaults(m.cfg.Defaults.forShared(capacity))
 	cfg.Key = key
 	cfg.MaxHandoffTime = cmp.Or(cfg.MaxHandoffTime, defaultTurn)
 	normal, err := cfg.normal()
@@ -50,6 +51,17 @@ func (s *sharedLock) init(m *Manager, key string, cfg LockConfig, capacity int64
 		s.settings = m.settings(normal, capacity)
 	}
 	return err
+}
+
+// forShared returns those of the defaults c that apply to an RWMutex or a Semaphore. The rest includes what mustFitShared
+// refuses, and what has bounds that depend on the lock's own fields.
+func (c LockConfig) forShared(capacity int64) LockConfig {
+	c.Reentrant, c.StringHolders, c.Linger, c.MinHold, c.Replicas, c.ReplicaTimeout = false, false, 0, 0, 0, 0
+	c.RenewalTime = max(c.RenewalTime, 0)
+	if capacity != ofRWMutex {
+		c.Fencing, c.FenceRecordTime = false, 0
+	}
+	return c
 }
 
 // mustFitShared refuses what only a Mutex can do.

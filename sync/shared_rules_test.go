@@ -391,10 +391,6 @@ func TestShared_S9_WhatOnlyAMutexCan(t *testing.T) {
 				t.Errorf("an RWMutex with %s: %v", field, err)
 			}
 		}
-		d, _ := manager(t, s.client(), anteroom.Config{Defaults: anteroom.LockConfig{Reentrant: true}})
-		if _, err := d.RWMutex("k").Acquire(bg); !errors.Is(err, anteroom.ErrConfig) {
-			t.Errorf("by Defaults: %v", err)
-		}
 		if _, err := m.RWMutex("k").Acquire(bg, anteroom.Note("n")); !errors.Is(err, anteroom.ErrConfig) {
 			t.Errorf("Note: %v", err)
 		}
@@ -414,6 +410,43 @@ func TestShared_S9_WhatOnlyAMutexCan(t *testing.T) {
 		defer r.Close(bg)
 		if _, err := r.NewRWMutex(anteroom.LockConfig{Key: "k"}); !errors.Is(err, anteroom.ErrConfig) {
 			t.Errorf("in Redisson's dialect: %v", err)
+		}
+	})
+}
+
+// A default that is not for this kind of lock is ignored, whatever bounds it has beside the lock's own fields.
+func TestShared_S9_DefaultsOfAMutex(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		for field, d := range map[string]anteroom.LockConfig{
+			"Reentrant": {Reentrant: true}, "StringHolders": {StringHolders: true}, "Linger": {Linger: time.Second}, "MinHold": {MinHold: 2 * time.Second},
+			"Replicas": {Replicas: 1, ReplicaTimeout: 2 * time.Second}, "ReplicaTimeout": {ReplicaTimeout: 2 * time.Second},
+			"RenewalTime": {RenewalTime: -1}, "Fencing": {Fencing: true}, "FenceRecordTime": {FenceRecordTime: time.Hour},
+			"Fair": {Fair: true}, "MaxHandoffs": {MaxHandoffs: -1}, "MaxHold": {MaxHold: time.Hour},
+		} {
+			m, _ := manager(t, s.client(), anteroom.Config{Defaults: d})
+			for _, own := range []anteroom.LockConfig{{}, {LeaseTime: time.Second, MaxHold: time.Second}, {LeaseTime: 20 * time.Hour}} {
+				own.Key = "sem " + field
+				sem, err := m.NewSemaphore(own, 3)
+				if err != nil {
+					t.Errorf("a Semaphore of LeaseTime %v, by default %s: %v", own.LeaseTime, field, err)
+				} else if c := sem.Config(); c.Fencing || c.Reentrant || c.StringHolders || c.Linger+c.MinHold > 0 || c.Replicas > 0 || c.RenewalTime < 0 {
+					t.Errorf("by default %s: %+v", field, c)
+				}
+				if field == "FenceRecordTime" && own.LeaseTime > time.Hour { // it is for an RWMutex, and too brief
+					continue
+				}
+				own.Key = "rw " + field
+				if rw, err := m.NewRWMutex(own); err != nil || rw.Config().Fencing != d.Fencing {
+					t.Errorf("an RWMutex of LeaseTime %v, by default %s: %v", own.LeaseTime, field, err)
+				}
+			}
+			ok(t, must[theHold](t)(m.Semaphore("s", 3).TryAcquire(bg, 3)).Release(bg))
+			ok(t, must[theHold](t)(m.RWMutex("r").TryAcquire(bg)).Release(bg))
+			ok(t, m.Close(bg))
+		}
+		m, _ := manager(t, s.client(), anteroom.Config{Defaults: anteroom.LockConfig{Fencing: true}})
+		if _, err := m.NewSemaphore(anteroom.LockConfig{Key: "k", Fencing: true}, 3); !errors.Is(err, anteroom.ErrConfig) {
+			t.Errorf("its own Fencing: %v", err)
 		}
 	})
 }
@@ -694,8 +727,8 @@ func TestShared_ForceRelease(t *testing.T) {
 		time.Sleep(time.Second)
 		broken := must[[]string](t)(b.ForceRelease(bg, "k"))
 		time.Sleep(time.Second)
-		if len(broken) != 1 || h.Held() || len(rec.of(observe.EventLost)) != 1 {
-			t.Errorf("broken %v, the holder: %v", broken, h.Err())
+		if evs := rec.of(observe.EventLost); len(broken) != 1 || h.Held() || len(evs) != 1 || evs[0].Reason != observe.LostForced {
+			t.Errorf("broken %v, the holder: %v, events %+v", broken, h.Err(), evs)
 		}
 		_ = h.Release(bg)
 		ok(t, must[theHold](t)(b.Semaphore("k", 3).TryAcquire(bg, 3)).Release(bg))

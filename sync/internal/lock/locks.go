@@ -255,10 +255,7 @@ func (l *Locks) heardShared(m lettucecompat.Message) {
 	case lettucecompat.MessageContended:
 		k.contended(m.N)
 	case lettucecompat.MessageForced:
-		if g := k.cur.Load(); g != nil { // anybody can say so
-			g.force.Store(true)
-			g.lease.Hurry()
-		}
+		k.forced(m.N)
 	case lettucecompat.MessageRetry:
 		k.hear(UnitsNews{Word: Retry, After: m.After})
 	case lettucecompat.MessageCalled:

@@ -31,6 +31,7 @@ type SharedKey struct {
 	mu       sync.Mutex
 	talk     UnitsConversation
 	answer   *lettucecompat.UnitsAnswer // to the last statement
+	deleted  uint64                     // the newest record of which somebody says that it was deleted on purpose
 	least    int64                      // the capacity that counts
 	ended    Moment                     // when units were given back last
 	renewals []asked                    // the next statement that keeps units answers each

@@ -2,7 +2,6 @@ package lock
 
 import (
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/anteroom/anteroom/renewal"
@@ -16,7 +15,6 @@ type SharedHeld struct {
 	n     uint64 // under which the first units came
 	since Moment
 	lease *renewal.Lease
-	force atomic.Bool // somebody says that it was deleted on purpose
 
 	// Guarded by SharedKey.mu.
 	owners   map[*Share]struct{} // inside, and known by name
@@ -131,12 +129,12 @@ func (g *SharedHeld) missing() renewal.Cause {
 // Lost is called by package renewal, once, when it concludes that the lease is lost. It notifies the owners first and lets
 // others in afterwards, and does no I/O.
 func (g *SharedHeld) Lost(c renewal.Cause) {
-	gone := c.Reason == renewal.ReasonGone
-	if gone && g.force.Load() {
+	k, gone := g.k, c.Reason == renewal.ReasonGone
+	k.mu.Lock()
+	if gone && k.deleted >= k.talk.since { // else an answer has shown the units since
 		c.Reason, c.By = renewal.ReasonForced, ""
 	}
-	k, l := g.k, &Loss{Cause: c}
-	k.mu.Lock()
+	l := &Loss{Cause: c}
 	g.loss = l
 	owners := slices.DeleteFunc(g.ownersLocked(), func(s *Share) bool { return s.loss != nil })
 	l.Shares = owners

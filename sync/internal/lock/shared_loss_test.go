@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/queue"
 	"github.com/anteroom/anteroom/renewal"
 )
@@ -67,6 +68,82 @@ func TestShared_UnitsThatWereNoGrantAreNotLost(t *testing.T) {
 	if n > 0 {
 		t.Errorf("%d losses are reported, of a grant that was released", n)
 	}
+}
+
+// Anybody can say that a lock was deleted on purpose. That makes no later loss a forced one: not if it names a record
+// before the present one, or none that there can be, nor once an answer has shown that the units are there.
+func TestShared_AForcedReleaseIsOfOneRecord(t *testing.T) {
+	for name, m := range map[string]struct {
+		n      func(k *SharedKey, g *SharedHeld) uint64
+		before bool // the message comes before the loss, and a renewal between the two
+		want   renewal.Reason
+	}{
+		"the present record":   {func(k *SharedKey, _ *SharedHeld) uint64 { return k.talk.last }, false, renewal.ReasonForced},
+		"one that was renewed": {func(k *SharedKey, _ *SharedHeld) uint64 { return k.talk.last }, true, renewal.ReasonGone},
+		"an earlier grant":     {func(_ *SharedKey, g *SharedHeld) uint64 { return g.n - 1 }, false, renewal.ReasonGone},
+		"one to come":          {func(*SharedKey, *SharedHeld) uint64 { return lettucecompat.LastNumber }, false, renewal.ReasonGone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, client := fresh(t)
+			rdb, c, f := client(), client(), &holdUp{}
+			c.AddHook(f)
+			p := newShares(t, c, 0, nil)
+			k := p.Shared("k", p.set)
+			defer k.Done()
+			s := p.mustTake(t, 1)
+			defer s.Exit(context.Background())
+			eventually(t, "the call lease was renewed", func() bool { return s.g.lease.Renewals() > 0 })
+			k.mu.Lock()
+			n := m.n(k, s.g)
+			k.mu.Unlock()
+			message := lettucecompat.Message{Kind: lettucecompat.MessageForced, Key: "k", N: n}
+			if m.before {
+				renewals := s.g.lease.Renewals()
+				p.Heard(message)
+				eventually(t, "it was renewed", func() bool { return s.g.lease.Renewals() > renewals })
+				gone(t, rdb, s.g)
+			} else { // no renewal finds it gone before the message comes
+				end := f.hold(&f.commands)
+				gone(t, rdb, s.g)
+				p.Heard(message)
+				end()
+			}
+			eventually(t, "it is lost", func() bool { return s.Loss() != nil })
+			if l := s.Loss(); l.Reason != m.want {
+				t.Errorf("lost: %v, want %v", l.Reason, m.want)
+			}
+		})
+	}
+}
+
+// A message that the lock was deleted may come before the answer that gives the units.
+func TestShared_AForcedReleaseBeforeTheAnswer(t *testing.T) {
+	_, client := fresh(t)
+	c, f := client(), &holdUp{}
+	c.AddHook(f)
+	p := newShares(t, c, 0, nil)
+	rdb := client()
+	k := p.Shared("k", p.set)
+	defer k.Done()
+	mustGive(t, p.mustTake(t, writes))
+	eventually(t, "it listens", p.wire.Listening)
+	eventually(t, "it is free", func() bool { return rdb.Exists(t.Context(), "k").Val() == 0 })
+	end := f.hold(&f.answers)
+	got := make(chan *Share, 1)
+	go func() { got <- p.mustTake(t, writes) }()
+	eventually(t, "the units are its", func() bool { return rdb.Exists(t.Context(), "k").Val() == 1 })
+	rdb.Del(t.Context(), "k")
+	k.mu.Lock()
+	n := k.talk.last
+	k.mu.Unlock()
+	p.Heard(lettucecompat.Message{Kind: lettucecompat.MessageForced, Key: "k", N: n})
+	end()
+	s := <-got
+	eventually(t, "it is lost", func() bool { return s.Loss() != nil })
+	if l := s.Loss(); l.Reason != renewal.ReasonForced {
+		t.Errorf("lost: %v", l.Reason)
+	}
+	s.Exit(context.Background())
 }
 
 // gone makes a renewal find that the units are gone.

@@ -209,6 +209,20 @@ func (g *SharedHeld) Renew(ctx context.Context, by string) renewal.Result {
 	}
 }
 
+// forced notes that somebody says, and anybody can, that record n was deleted on purpose. A renewal asks Redis.
+func (k *SharedKey) forced(n uint64) {
+	k.mu.Lock()
+	if n > k.talk.last {
+		n = 0
+	}
+	k.deleted = max(k.deleted, n)
+	g, present := k.cur.Load(), n > 0 && n >= k.talk.since
+	k.mu.Unlock()
+	if g != nil && present {
+		g.lease.Hurry()
+	}
+}
+
 // contended notes that another client waits for the units of record n.
 func (k *SharedKey) contended(n uint64) {
 	k.mu.Lock()
