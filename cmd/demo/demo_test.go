@@ -51,7 +51,9 @@ func TestDemo_EmbeddedRun(t *testing.T) {
 	})
 	out.On("mailing is usable again", func(string) { cancel() })
 	status := run(ctx, []string{"--for", "2m", "--verbose", "--json"}, &out, &errs)
-	wantGood(t, status, out.String(), errs.String())
+	if r := wantGood(t, status, out.String(), errs.String()); r.Lingered == 0 || r.Lingered >= r.HandOffs || r.Moved == 0 {
+		t.Errorf("the lock that lingers: %+v", r)
+	}
 	// On a busy machine a process may not get the lock that its fault needs, and then the next one is hit; and leases
 	// end before the watchdog comes.
 	for _, words := range []string{

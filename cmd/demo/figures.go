@@ -13,6 +13,7 @@ import (
 // figures are the sums of some metrics of several processes: since their start, but for waiting, which is now.
 type figures struct {
 	acquired, handedOver, renewed, waiting float64
+	lingered                               float64 // of handedOver, those of the lock that lingers
 
 	waits map[float64]uint64 // how many acquisitions waited at most so many seconds
 	all   uint64             // how many there are of them
@@ -46,6 +47,9 @@ func (f *figures) add(name string, m *dto.Metric) {
 		f.acquired += count
 		if labels["via"] == "handoff" {
 			f.handedOver += count
+			if labels["class"] == keyLingers {
+				f.lingered += count
+			}
 		}
 	case name == "anteroom_renewals_total" && labels["outcome"] == "renewed":
 		f.renewed += count

@@ -37,13 +37,15 @@ func TestFiguresAddUpProcesses(t *testing.T) {
 	gather(c)
 	before := figuresOf(processes)
 	c.Observer().Acquired("c", observe.OutcomeGranted, 2*time.Second)
+	c.Observer().Acquired(keyLingers, observe.OutcomeGranted, time.Millisecond)
+	c.Observer().Acquired(keyLingers, observe.OutcomeHandedOff, time.Millisecond)
 	c.Observer().Acquired("c", observe.OutcomeRefused, time.Hour)
 	c.Observer().Renewed("c", observe.OutcomeRenewed, time.Second)
 	c.Observer().Renewed("c", observe.OutcomeRenewed, time.Second)
 	c.Observer().Renewed("c", observe.OutcomeFailed, 0)
 	gather(c)
 	f := figuresOf(processes)
-	if before.acquired != 200 || f.acquired != 401 || f.handedOver != 400 || f.renewed != 2 {
+	if before.acquired != 200 || f.acquired != 403 || f.handedOver != 401 || before.lingered != 0 || f.lingered != 1 || f.renewed != 2 {
 		t.Errorf("before %+v, after %+v", before, f)
 	}
 	if p := before.p99(figures{}); p != time.Millisecond {

@@ -58,12 +58,15 @@ type ledger struct {
 type sums struct {
 	faults, lost, overlaps, refused int
 	reads, readers                  int // visits that only read, and the most of them at once
+	moved                           int // how often a lock that lingers came to another process
 }
 
 // account is the ledger's page for one key. Guarded by ledger.mu.
 type account struct {
 	name   string // for display
 	fenced bool
+	linger bool
+	last   int // the process of the last visit that may write
 	inside int // visits under way that may write
 	reads  int // the others
 	value  int64
@@ -90,7 +93,7 @@ const maxSaid = 20
 func newLedger(prefix string, locks []lock, say func(string, ...any)) *ledger {
 	l := &ledger{say: say, note: func(string, ...any) {}, admits: admits, accounts: map[string]*account{}, visits: map[int64]*visit{}}
 	for _, k := range locks {
-		l.accounts[prefix+k.name] = &account{name: k.name, fenced: k.fenced, began: map[int]time.Time{}}
+		l.accounts[prefix+k.name] = &account{name: k.name, fenced: k.fenced, linger: k.linger > 0, began: map[int]time.Time{}}
 	}
 	return l
 }
@@ -138,6 +141,10 @@ func (l *ledger) enter(process int, key string, token int64) Pass {
 	}
 	a.inside++
 	a.began[process] = time.Now()
+	if a.linger && a.last != 0 && a.last != process {
+		l.sums.moved++
+	}
+	a.last = process
 	l.meet(key, "", process)
 	p := Pass{Visit: id, Value: a.value, Admitted: true}
 	if a.fenced {

@@ -70,6 +70,18 @@ func TestDemo_I2_ReadersAreTogetherAndAWriterAlone(t *testing.T) {
 	wantViolation(t, l, s, "two concurrent holders: process 2 entered prices while 1 were inside")
 }
 
+// A lock that lingers has moved if another process came in than the last time.
+func TestLedgerCountsTheMovesOfALockThatLingers(t *testing.T) {
+	l, _ := testLedger()
+	for _, process := range []int{1, 1, 2, 2, 1} {
+		section(l, process, "test:"+keyLingers, 0)
+		section(l, process, plainKey, 0)
+	}
+	if l.sums.moved != 2 {
+		t.Errorf("moved %d times, want 2", l.sums.moved)
+	}
+}
+
 // An overlap that a fault has caused is explained once, where it shows.
 func TestDemo_I3_AnOverlapIsExplained(t *testing.T) {
 	l, s := testLedger()

@@ -176,6 +176,20 @@ func (w *worker) priced(rw *anteroom.RWMutex) error {
 	})
 }
 
+// again uses a lock that lingers. Process 1 takes it again and again, without a command. Process n comes every n²
+// seconds: after its visit the lock does not linger for up to a second, so any number of them leaves process 1 time.
+func (w *worker) again(mu *anteroom.Mutex) error {
+	mu.Lock()
+	w.increment(mu.Key(), 0, 0)
+	mu.Unlock()
+	rest := rand.N(10 * time.Millisecond)
+	if n := w.plan.Process; n > 1 {
+		rest = time.Duration(n*n) * time.Second
+	}
+	pause(w.ctx, rest)
+	return nil
+}
+
 // fenced presents the token to the resource, which makes a lock that can be lost safe. The impatient process tries
 // only when it has nothing else to do, and so is the first at a lock that was deleted, while the patient ones still
 // wait for its release.

@@ -18,7 +18,8 @@ type lock struct {
 	// goroutines is how many of one process use the lock: enough for a queue in each process, so that hand-offs
 	// happen, and few enough that a machine of two cores spends most of its time waiting.
 	goroutines int
-	fair       bool // order of arrival within a process; the others let newcomers pass
+	linger     time.Duration // how long a process keeps the lock for its next owner
+	fair       bool          // order of arrival within a process; the others let newcomers pass
 	// fenced locks are the targets of faults that destroy locks; fencing tokens guard their resource.
 	fenced         bool
 	lease, renewal time.Duration
@@ -52,8 +53,11 @@ const (
 	keyAway    = "export"
 )
 
-// keyShared is the lock with readers.
-const keyShared = "prices"
+// keyShared is the lock with readers, keyLingers the one that lingers.
+const (
+	keyShared  = "prices"
+	keyLingers = "cursor"
+)
 
 // demoLocks lists the locks of a run.
 func demoLocks() []lock {
@@ -67,6 +71,8 @@ func demoLocks() []lock {
 		{name: "orders", round: (*worker).acquired, goroutines: 8, lease: plainLease, renewal: plainRenewal},
 		{name: "report", round: (*worker).longJob, goroutines: 1, fair: true, lease: plainLease, renewal: plainRenewal},
 		{name: keyShared, shared: (*worker).priced, goroutines: 8, lease: plainLease, renewal: plainRenewal},
+		// One goroutine, so that each hand-over within a process is one of a lock that lingered.
+		{name: keyLingers, round: (*worker).again, goroutines: 1, linger: time.Second, lease: plainLease, renewal: plainRenewal},
 		fenced(keyDeleted, plainLease),
 		fenced(keyForced, plainLease),
 		fenced(keyForgot, forgetLease),
@@ -81,7 +87,7 @@ func demoLocks() []lock {
 func (k lock) config(prefix string) anteroom.LockConfig {
 	return anteroom.LockConfig{
 		Key: prefix + k.name, Name: k.name, LeaseTime: k.lease, RenewalTime: k.renewal,
-		WatchdogPeriod: watchdogPeriod, Fair: k.fair, Fencing: k.fenced, AlertThreshold: 1,
+		WatchdogPeriod: watchdogPeriod, Fair: k.fair, Fencing: k.fenced, Linger: k.linger, AlertThreshold: 1,
 		Reentrant: k.shared == nil, // or another goroutine may unlock what one that ends has locked, and the watchdog accuses none
 	}
 }

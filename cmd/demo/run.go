@@ -253,6 +253,7 @@ func (d *demo) conclude() error {
 		d.console.say(markOK, "no two concurrent holders where no lock was destroyed; no update was lost")
 		d.console.say(markOK, "%d overlaps, only where a fault destroyed a lock: its holder did not know yet when the next one entered", s.overlaps)
 		d.console.say(markOK, "%s was read %d times, by up to %d at once, and each of its writers was alone", keyShared, s.reads, s.readers)
+		d.console.say(markOK, "%s lingered: %.0f times its process took it again without a command; %d times another got it", keyLingers, all.lingered, s.moved)
 		d.console.say(markOK, "fencing tokens stopped %d late accesses of holders that had lost their lock", s.refused)
 	}
 	if s.faults == 0 {
@@ -265,7 +266,7 @@ func (d *demo) conclude() error {
 	}
 	r := result{
 		Processes: d.opts.processes, Acquisitions: int(all.acquired), HandOffs: int(all.handedOver),
-		Faults: s.faults, Lost: s.lost, Overlaps: s.overlaps, Violations: violations, Failed: len(failures),
+		Lingered: int(all.lingered), Moved: s.moved, Faults: s.faults, Lost: s.lost, Overlaps: s.overlaps, Violations: violations, Failed: len(failures),
 	}
 	text := r.String()
 	if d.opts.json {
@@ -283,7 +284,9 @@ func (d *demo) conclude() error {
 type result struct {
 	Processes    int `json:"processes"`
 	Acquisitions int `json:"acquisitions"`
-	HandOffs     int `json:"handoffs"`
+	HandOffs     int `json:"handoffs"` // acquisitions from within the process, without a command to Redis
+	Lingered     int `json:"lingered"` // those of the lock that lingers
+	Moved        int `json:"moved"`    // how often that lock came to another process
 	Faults       int `json:"faults"`
 	Lost         int `json:"lost"`
 	Overlaps     int `json:"overlaps"`
@@ -299,6 +302,6 @@ func (r result) String() string {
 	case r.Overlaps > 0:
 		verdict = fmt.Sprintf("no lock that was there was held twice; %d overlaps after a fault had deleted it", r.Overlaps)
 	}
-	return fmt.Sprintf("%d acquisitions by %d processes, %d faults, %d losses reported: %s",
-		r.Acquisitions, r.Processes, r.Faults, r.Lost, verdict)
+	return fmt.Sprintf("%d acquisitions by %d processes, %d of them without a command to Redis, %d faults, %d losses reported: %s",
+		r.Acquisitions, r.Processes, r.HandOffs, r.Faults, r.Lost, verdict)
 }

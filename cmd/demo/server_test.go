@@ -106,13 +106,16 @@ func TestDemo_I1_SectionLiesInsideThePossession(t *testing.T) {
 			if res.seen != 3 && (k.shared == nil || res.seen != 2) { // who reads does not write
 				t.Errorf("%d looks, want enter, write and leave", res.seen)
 			}
-			if e.mini.Exists("test:" + k.name) {
+			if k.linger == 0 && e.mini.Exists("test:"+k.name) {
 				t.Error("the lock was not released")
 			}
 			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 			defer cancel()
 			if _, err := w.stop(ctx); err != nil {
 				t.Error(err)
+			}
+			if e.mini.Exists("test:" + k.name) {
+				t.Error("the lock outlasts its process")
 			}
 		})
 	}

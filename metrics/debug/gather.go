@@ -17,7 +17,7 @@ type found struct {
 // gather reads the attached Managers and builds the Report.
 func (p *Page) gather(q query) Report {
 	hide := p.cfg.HideKeys
-	r := Report{KeysHidden: hide, Managers: []Manager{}, Classes: []Class{}, Locks: []Lock{}, Events: []Event{}}
+	r := Report{KeysHidden: hide, Managers: []Manager{}, Classes: []Class{}, Locks: []Lock{}, Lost: []Event{}, Events: []Event{}}
 	opts := observe.SurveyOptions{MaxKeys: q.limit, MaxWaiters: q.waiters}
 	if q.class != "" || q.key != "" {
 		opts.Match = func(class, key string) bool { return q.finds(class, filterOf(key, hide)) }
@@ -172,8 +172,18 @@ func checks(verdicts []observe.VerdictState, key string, hide bool, now time.Tim
 	return list
 }
 
-// recent adds the events that match q, newest first.
+// lostFor is how long a loss is shown above the locks. Its key is not among those any more once the owner has left.
+const lostFor = time.Minute
+
+// recent adds the losses and the events that match q, newest first.
 func (p *Page) recent(r *Report, q query, now time.Time) {
+	losses, _ := p.losses.newest()
+	for _, k := range losses {
+		if now.Sub(k.At) <= lostFor && q.finds(k.class, k.filter) {
+			r.Lost = append(r.Lost, k.shown(now))
+		}
+	}
+	r.Lost, r.LostNotShown = cut(r.Lost, maxLost)
 	list, seen := p.events.newest()
 	r.EventsSeen = seen
 	for _, k := range list {
@@ -182,9 +192,14 @@ func (p *Page) recent(r *Report, q query, now time.Time) {
 		case len(r.Events) == q.events:
 			r.EventsNotShown++
 		default:
-			e := k.Event
-			e.AgoSeconds, e.filter = seconds(now.Sub(e.At)), k.filter
-			r.Events = append(r.Events, e)
+			r.Events = append(r.Events, k.shown(now))
 		}
 	}
+}
+
+// shown returns the event as an answer at that time has it.
+func (k kept) shown(now time.Time) Event {
+	e := k.Event
+	e.AgoSeconds, e.filter = seconds(now.Sub(e.At)), k.filter
+	return e
 }

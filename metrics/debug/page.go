@@ -68,6 +68,7 @@ type Source interface {
 type Page struct {
 	cfg    Config
 	events recent
+	losses recent // beside events, whose number is bounded: an outage raises many of other kinds
 	pace   pace
 
 	mu sync.Mutex
@@ -83,7 +84,7 @@ func New(cfg Config) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Page{cfg: cfg, events: recent{max: cfg.Events}, pace: pace{share: costShare, turn: make(chan struct{}, 1)}}, nil
+	return &Page{cfg: cfg, events: recent{max: cfg.Events}, losses: recent{max: cfg.Events}, pace: pace{share: costShare, turn: make(chan struct{}, 1)}}, nil
 }
 
 // Attach adds m's locks to the page. Attaching twice has no further effect. The Page keeps m until Detach: a program
@@ -111,7 +112,12 @@ func (p *Page) Detach(m Source) {
 
 // OnEvent adds e to the recent events. Set it as a Manager's Config.OnEvent, or call it from yours. It does not
 // block.
-func (p *Page) OnEvent(e observe.Event) { p.events.add(e, p.cfg.HideKeys) }
+func (p *Page) OnEvent(e observe.Event) {
+	p.events.add(e, p.cfg.HideKeys)
+	if e.Kind == observe.EventLost {
+		p.losses.add(e, p.cfg.HideKeys)
+	}
+}
 
 func (p *Page) attached() []Source {
 	p.mu.Lock()

@@ -15,6 +15,7 @@ const (
 	maxWaiters     = 1000
 	maxWaitersSum  = 5000 // of all locks of an answer
 	defaultShown   = 20   // events
+	maxLost        = 20
 	maxClasses     = 100
 	maxManagers    = 100
 	maxFilter      = 1 << 10 // bytes of the parameters class and key, which links repeat

@@ -23,6 +23,9 @@ type Report struct {
 	Keys          int    `json:"keys"`
 	Locks         []Lock `json:"locks"`
 	LocksNotShown int    `json:"locks_not_shown"`
+	// Lost are the losses of the last minute that match the filter, newest first.
+	Lost         []Event `json:"lost"`
+	LostNotShown int     `json:"lost_not_shown"`
 	// Events are the newest kept ones that match the filter; EventsSeen counts all events so far.
 	Events         []Event `json:"events"`
 	EventsNotShown int     `json:"events_not_shown"`

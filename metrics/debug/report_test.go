@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/anteroom/anteroom/metrics/debug"
@@ -264,6 +265,40 @@ func TestEvents_NewestFirstAndBounded(t *testing.T) {
 	if e.Kind != "alert" || e.Manager != "w" || e.Class != "c" || e.Holder != "w:1" || e.Check != "holder" || e.Reason != "gone" || e.Since == nil ||
 		e.Owners != 2 || e.Text != "text" || e.CallSite != "/a/b/c.go:7" || e.Error != "why" || e.At.IsZero() || e.AgoSeconds > 60 {
 		t.Errorf("%+v", e)
+	}
+}
+
+// A loss is on the page for a minute with its cause, however many events come after it.
+func TestLost_ForAMinuteWithTheCause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPage(t, debug.Config{Events: 1})
+		p.Attach(&fixed{})
+		p.OnEvent(observe.Event{Kind: observe.EventLost, At: time.Now(), ClientID: "w", Key: "order:42", Class: "orders", Holder: "w:1", Reason: observe.LostGone, Text: "Redis had no such holder"})
+		p.OnEvent(observe.Event{Kind: observe.EventWarning, At: time.Now(), ClientID: "w", Key: "order:43", Class: "orders"})
+		for _, c := range []struct {
+			after time.Duration
+			query string
+			lost  int
+		}{{0, "", 1}, {0, "class=orders&key=order", 1}, {0, "key=order:43", 0}, {59 * time.Second, "", 1}, {2 * time.Second, "", 0}} {
+			time.Sleep(c.after)
+			r, page := report(t, p, c.query), get(t, p, "/?"+c.query).Body.String()
+			if len(r.Lost) != c.lost || r.LostNotShown != 0 || strings.Contains(page, "Lost in the last minute") != (c.lost > 0) ||
+				strings.Contains(page, "reason <b>gone</b> <span class=\"text\">Redis had no such holder") != (c.lost > 0) {
+				t.Errorf("%q, %v later: %+v and %d more", c.query, c.after, r.Lost, r.LostNotShown)
+			}
+		}
+	})
+}
+
+// No 0 hides the hand-overs through Redis, each of which is a grant of its own.
+func TestPage_HandOffsAreThoseWithinTheProcess(t *testing.T) {
+	p := newPage(t, debug.Config{})
+	p.Attach(&fixed{observe.Survey{States: []observe.State{
+		{Key: "passed on", Status: "owned", Holder: "w:1", HandOffs: 3}, {Key: "granted", Status: "owned", Holder: "w:2"},
+	}}})
+	page := get(t, p, "/").Body.String()
+	if n := strings.Count(page, "hand-offs"); n != 1 || !strings.Contains(page, "3 hand-offs within this process this turn") {
+		t.Errorf("hand-offs are %d times on the page", n)
 	}
 }
 

@@ -208,6 +208,9 @@ func TestPage_I4_AnAnswerIsBounded(t *testing.T) {
 	for i := range 2 * events {
 		p.OnEvent(observe.Event{Kind: observe.EventWarning, Key: fmt.Sprint(i), Text: strings.Repeat("x", 100_000), Err: errors.New(strings.Repeat("y", 100_000))})
 	}
+	for i := range events {
+		p.OnEvent(observe.Event{Kind: observe.EventLost, At: time.Now(), Key: fmt.Sprint(i), Text: strings.Repeat("x", 100_000)})
+	}
 	for _, c := range []struct {
 		query          string
 		limit          int
@@ -229,8 +232,11 @@ func TestPage_I4_AnAnswerIsBounded(t *testing.T) {
 		if len(r.Classes) != 100 || r.ClassesNotShown != 900 || len(r.Managers) != 100 || r.ManagersNotShown != managers-100 {
 			t.Errorf("%q: %d classes and %d, %d Managers and %d", c.query, len(r.Classes), r.ClassesNotShown, len(r.Managers), r.ManagersNotShown)
 		}
-		if len(r.Events) != c.events || r.EventsNotShown != events-c.events || r.EventsSeen != 2*events {
+		if len(r.Events) != c.events || r.EventsNotShown != events-c.events || r.EventsSeen != 3*events {
 			t.Errorf("%q: %d events, %d not shown, of %d", c.query, len(r.Events), r.EventsNotShown, r.EventsSeen)
+		}
+		if len(r.Lost) != 20 || r.LostNotShown != events-20 {
+			t.Errorf("%q: %d losses, %d not shown", c.query, len(r.Lost), r.LostNotShown)
 		}
 		body := get(t, p, "/?"+c.query).Body
 		t.Logf("%q: %d bytes", c.query, body.Len())
