@@ -2,6 +2,7 @@ package lettucecompat_test
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -208,6 +209,41 @@ func TestUnits_S15_S17_S18_Ends(t *testing.T) {
 		y.calledFor(all)
 		y.drops(all)
 		b.nothingLeft(t)
+	})
+}
+
+// TestUnits_S19_OnePlace: a client has one place, and whatever it states next keeps its position: an ask that was repeated, a
+// confirmation, another want, units beside it. Each begins the place's life anew. Who does not confirm it loses it.
+func TestUnits_S19_OnePlace(t *testing.T) {
+	both(t, func(t *testing.T, b *bed) {
+		a, x, y := b.unitsPeer(t, "a", semaphore(7)), b.unitsPeer(t, "x", semaphore(7)), b.unitsPeer(t, "y", semaphore(7))
+		a.wants("5", has, a.units(0, 0, 5))
+		x.wants("2", has, x.units(0, 0, 2))
+		x.wants("4 more", waits, x.units(2, 2, 6))
+		seq := b.hash(t, lineOfK)["cx"]
+		y.wants("1", waits, y.units(0, 0, 1))
+		for _, s := range []struct {
+			name             string
+			have, keep, want int64
+		}{
+			{"less", 2, 2, 5}, {"a turn", 2, 0, 6}, {"an ask", 0, 0, 6}, {"a confirmation", -1, 6, 6}, {"less, by its place", -1, 3, 3}, {"more", -1, 6, 6},
+		} {
+			b.age(t, x, lease/2)
+			got := x.wants(s.name, waits, x.units(s.have, s.keep, s.want))
+			want(t, s.name+": ahead", got.Ahead, 0)
+			line := b.hash(t, lineOfK)
+			want(t, s.name+": number of the place", line["cx"], seq)
+			want(t, s.name+": places", strings.Fields(line[":"])[2], "2")
+			left, err := strconv.ParseInt(b.placeOf("x")[3], 10, 64)
+			left -= b.raw.Time(ctx).Val().UnixMilli()
+			want(t, s.name+": its life begins anew", err == nil && left > (lease*3/4).Milliseconds() && left <= lease.Milliseconds(), true)
+			if s.name == "a turn" { // 2 are free: x does not fit, so y must wait behind it
+				want(t, "behind: ahead", y.wants("confirm", waits, y.units(-1, 1, 1)).Ahead, 1)
+			}
+		}
+		b.age(t, x, 2*lease)
+		y.wants("confirm", has, y.units(-1, 1, 1))
+		want(t, "x has a place", len(b.placeOf("x")) > 0, false)
 	})
 }
 

@@ -29,3 +29,16 @@ func (s *Synchronizer) String() string {
 // AddReader is what TryJoin does before it looks, and Withdraw what it does if it looked in vain.
 func (g *Gate) AddReader() { g.word.Add(oneReader) }
 func (g *Gate) Withdraw()  { g.withdraw() }
+
+// Word is the word as it is.
+func (g *Gate) Word() uint64 { return g.word.Load() }
+
+// CountOn counts so many admissions.
+func (g *Gate) CountOn(admissions uint64) { g.word.Add(admissions * oneAdmission) }
+
+// WhileLocked runs f while nobody else can have the gate's lock.
+func (g *Gate) WhileLocked(f func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	f()
+}

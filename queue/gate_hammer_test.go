@@ -424,7 +424,8 @@ func TestGate_HammerNobodyStarves(t *testing.T) {
 	}
 }
 
-// A writer meets an open gate that nobody is inside of, and a reader that joins at that moment.
+// S26: a writer closes first, then counts. It meets an open gate that nobody is inside of, and a reader that joins at that
+// moment.
 func TestGate_I15_AReaderThatJoinsBesideAWriter(t *testing.T) {
 	g := new(queue.Gate)
 	zero := time.Now()

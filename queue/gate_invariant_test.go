@@ -9,6 +9,97 @@ import (
 	"github.com/anteroom/anteroom/queue"
 )
 
+// S25: the word has the readers inside in 32 bits, closed in one and the admissions in 31. Through an open gate a reader comes
+// in by one addition and leaves by one subtraction, whoever has the lock.
+func TestGate_S25_OneAddition(t *testing.T) {
+	const join, leave, closed = 1<<33 | 1, 1, 1 << 32
+	rwGates(t, func(x *gateFixture) {
+		x.open(all)
+		x.g.CountOn(1<<31 - 3 - x.g.Word()>>33) // two more are the last that the word has room for
+		at, opened := x.g.Word(), x.g.Demand().Admissions
+		x.g.WhileLocked(func() {
+			for i := range uint64(4) {
+				in := x.g.TryJoin(x.now())
+				if at += join; !in || x.g.Word() != at {
+					x.t.Errorf("join %d: %v, the word is %x, want %x", i, in, x.g.Word(), at)
+				}
+			}
+			for i := range uint64(3) {
+				order := x.g.Leave()
+				if at -= leave; order != queue.Nothing || x.g.Word() != at {
+					x.t.Errorf("leave %d: order %v, the word is %x, want %x", i, order, x.g.Word(), at)
+				}
+			}
+		})
+		x.must("readers", x.g.Demand().Readers, int64(1))
+		x.must("admissions", x.g.Demand().Admissions, (opened+4)&(1<<31-1))
+		x.line(all, lock)
+		x.must("the word of a closed gate", x.g.Word(), at|closed)
+		x.mustJoin(false)
+		x.must("the word after an addition in vain", x.g.Word(), at|closed)
+	})
+}
+
+// S25: the gate is open if and only if it has units, its turn is not over, no writer is inside and nobody waits. Nor is it
+// while somebody inside relies on lost units, and after Close.
+func TestGate_S25_WhenItIsOpen(t *testing.T) {
+	for name, shut := range map[string]func(x *gateFixture) (open func()){
+		"no units": func(x *gateFixture) func() {
+			x.must("Shrink", x.g.Shrink(0), true)
+			return func() { x.open(1) }
+		},
+		"the turn is over": func(x *gateFixture) func() {
+			time.Sleep(handOff)
+			x.g.Tell()
+			return func() { x.g.Renewed(false, forever) }
+		},
+		"the deadline": func(x *gateFixture) func() {
+			x.g.Renewed(false, x.now())
+			return func() { x.g.Renewed(false, forever) }
+		},
+		"a writer inside": func(x *gateFixture) func() {
+			w := x.come(all, lock)
+			return func() { x.g.Exit(w.w) }
+		},
+		"somebody waits": func(x *gateFixture) func() {
+			r := x.come(1, lock)
+			w := x.park(all, lock)
+			x.must("a reader is inside", r.in, true)
+			return func() { w.giveUp(); x.g.Leave() }
+		},
+		"lost units": func(x *gateFixture) func() {
+			x.mustJoin(true)
+			x.g.Lose()
+			x.give(1)
+			x.g.CountOn(2) // as two that add in vain do for a moment
+			x.g.Renewed(false, forever)
+			return func() { x.g.Leave(); x.open(1) }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rwGates(t, func(x *gateFixture) {
+				x.mustJoin(false)
+				x.open(all)
+				open := shut(x)
+				x.must("closed", x.g.Word()>>32&1 == 1, name != "the deadline") // that readers see by the clock alone
+				x.mustJoin(false)
+				open()
+				x.must("closed", x.g.Word()>>32&1 == 1, false)
+				x.mustJoin(true)
+				x.g.Leave()
+				x.g.Close()
+				x.mustJoin(false)
+			})
+		})
+	}
+	inGate(t, 0, true, func(x *gateFixture) { // permits have owners or a number: none is in the word
+		x.give(5)
+		x.come(1, hold)
+		x.come(1, lock)
+		x.mustJoin(false)
+	})
+}
+
 func TestGate_I14_AWriterIsAlone(t *testing.T) {
 	rwGates(t, func(x *gateFixture) {
 		x.give(all)
@@ -54,6 +145,7 @@ func TestGate_I14_UnitsAreNeverExceeded(t *testing.T) {
 	})
 }
 
+// S26: also if it joined before the writer closed the gate.
 func TestGate_I15_TheLastReaderLetsTheWriterIn(t *testing.T) {
 	rwGates(t, func(x *gateFixture) {
 		x.open(all)
@@ -71,7 +163,7 @@ func TestGate_I15_TheLastReaderLetsTheWriterIn(t *testing.T) {
 	})
 }
 
-// A reader that finds the gate closed after it has added counts as one inside until it subtracts: a writer that counted
+// S26: a reader that finds the gate closed after it has added counts as one inside until it subtracts: a writer that counted
 // it must not wait for ever.
 func TestGate_I15_WhoAddedInVainPassesOn(t *testing.T) {
 	rwGates(t, func(x *gateFixture) {
@@ -181,6 +273,7 @@ func TestGate_I17_TheFirstReaderOfATurnIsNoticed(t *testing.T) {
 	})
 }
 
+// S27: a writer that waits closes the gate.
 func TestGate_I17_ClosedWhileAWriterWaits(t *testing.T) {
 	rwGates(t, func(x *gateFixture) {
 		x.open(1)
@@ -251,6 +344,7 @@ func TestGate_I18_AnHeirClosesTheGate(t *testing.T) {
 	})
 }
 
+// S27: FIFO.
 func TestGate_I19_FairIsInTheOrderOfArrival(t *testing.T) {
 	inGate(t, all, true, func(x *gateFixture) {
 		x.give(all)
@@ -308,6 +402,7 @@ func TestGate_I19_FirstComesBeforeAll(t *testing.T) {
 	})
 }
 
+// S27: when a writer leaves, the readers that wait come in together: in a fair Gate those before the next writer, else all.
 func TestGate_I20_ReadersComeInTogether(t *testing.T) {
 	rwGates(t, func(x *gateFixture) {
 		x.give(all)
@@ -334,7 +429,8 @@ func TestGate_I20_ReadersComeInTogether(t *testing.T) {
 	})
 }
 
-// The next writer is the first of the queue, and the readers behind it come in before it after another writer.
+// S27: the next writer is the first of the queue, and the readers behind it come in before it after another writer, unless
+// the Gate is fair.
 func TestGate_I20_AfterAWriterReadersComeFirst(t *testing.T) {
 	rwGates(t, func(x *gateFixture) {
 		x.give(all)

@@ -3,6 +3,8 @@ package anteroom_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -44,6 +46,46 @@ func TestAcquireAll(t *testing.T) {
 			s.nothing(t, key)
 		}
 		ok(t, must[*anteroom.HoldSet](t)(m.AcquireAll(bg)).Release(bg)) // of no keys
+	})
+}
+
+// S10: several keys are acquired one after the other in the order of their bytes, each by a statement of its own that names
+// no other key. While one is waited for those before it are held, and those after it are not asked for.
+func TestAcquireAll_S10_OneStatementPerKey(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		rdb, sent := s.client(), &said{}
+		m, _ := manager(t, rdb, anteroom.Config{})
+		other, _ := manager(t, s.client(), anteroom.Config{})
+		ok(t, acquire(t, m.Mutex("warm")).Release(bg))
+		taken := acquire(t, other.Mutex("b"))
+		rdb.AddHook(sent)
+		got := make(chan *anteroom.HoldSet, 1)
+		go func() {
+			set, err := m.AcquireAll(bg, "b", "\xff", "B", "é", "a\x00", "9", "a", "10")
+			ok(t, err)
+			got <- set
+		}()
+		s.settle()
+		asked := func(want ...string) {
+			t.Helper()
+			var keys []string
+			for _, args := range sent.calls {
+				if key := fmt.Sprint(args[3]); args[2] != 2 || args[4] != lineOf(key) {
+					t.Errorf("a script about %q", args[3:])
+				} else if !slices.Contains(keys, key) { // else it is a confirmation of its place, or a renewal
+					keys = append(keys, key)
+				}
+			}
+			if !slices.Equal(keys, want) {
+				t.Errorf("asked for %q, want %q", keys, want)
+			}
+		}
+		asked("10", "9", "B", "a", "a\x00", "b")
+		ok(t, taken.Release(bg))
+		set := <-got
+		s.settle()
+		asked("10", "9", "B", "a", "a\x00", "b", "é", "\xff")
+		ok(t, set.Release(bg))
 	})
 }
 
