@@ -3,7 +3,8 @@ package main
 // execHelp is the long help of exec. With the flags it fits on a screen; docs/cli.md has the rest.
 const execHelp = `Waits for the lock KEY, runs COMMAND while holding it, and releases it when the last process
 of COMMAND's group has ended. The standard streams are COMMAND's own. If the lock is lost,
-the group gets TERM, and KILL after --grace.
+or anteroom itself is killed (KILL), the group gets TERM, and KILL after --grace. The lock of a
+killed anteroom is free when its lease ends.
 
 Without -s, -x and --of the lock is a Mutex, which one process has at a time. A KEY is one kind
 of lock. COMMAND finds ANTEROOM_KEY, ANTEROOM_HOLDER and, with --fencing, ANTEROOM_TOKEN in its

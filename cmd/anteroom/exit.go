@@ -39,6 +39,7 @@ const statusHelp = `Exit status
 type exitError struct {
 	status int
 	err    error
+	usage  bool // the command line is wrong
 	// die ends this process by a signal instead. If it returns, that was not possible, and status applies. It is nil
 	// if only the status matters.
 	die func()
@@ -57,7 +58,7 @@ func (e *exitError) Unwrap() error { return e.err }
 
 // usageError is an error in the command line.
 func usageError(format string, args ...any) error {
-	return &exitError{status: exitUsage, err: fmt.Errorf(format, args...)}
+	return &exitError{status: exitUsage, err: fmt.Errorf(format, args...), usage: true}
 }
 
 // redisError maps an error of the library to an exit status: exitUnavailable if Redis did not answer, or may have
@@ -83,7 +84,7 @@ func diagnosis(cmd *cobra.Command, code int, err error) string {
 }
 
 // began makes every error before the command's own work a usage error: an unknown command or flag, a wrong number of
-// arguments. judge gives such an error its exit status, and adds the form of the command. A command with a
+// arguments. judge gives such an error its exit status, and adds the form of the command to every usage error. A command with a
 // PersistentPreRun of its own must check its flag groups there itself.
 func began(root *cobra.Command) (judge func(*cobra.Command, error) error) {
 	started := false
@@ -98,7 +99,7 @@ func began(root *cobra.Command) (judge func(*cobra.Command, error) error) {
 		return nil
 	}
 	return func(cmd *cobra.Command, err error) error {
-		if err == nil || started {
+		if e, ok := errors.AsType[*exitError](err); err == nil || started && !(ok && e.usage) {
 			return err
 		}
 		// cobra lists the commands that may be meant after tabs, which are escaped in what is printed.

@@ -167,6 +167,9 @@ func TestOperator_O3_ExitStatuses(t *testing.T) {
 		if code != c.status || !strings.Contains(errs.String(), c.words) {
 			t.Errorf("%.60q on %q: exit status %d, %q, %.300q", args, c.url, code, out.String(), errs.String())
 		}
+		if form := strings.Count(errs.String(), "\nusage: anteroom "); form > 1 || (form == 1) != (code == exitUsage) {
+			t.Errorf("%.60q: the form of the command is there %d times: %.300q", args, form, errs.String())
+		}
 		if said := errs.String(); strings.Contains(said, "bad configuration") || strings.Contains(said, "repeating") {
 			t.Errorf("%.60q on %q: nobody has configured or repeated anything: %q", args, c.url, said)
 		}

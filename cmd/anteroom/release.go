@@ -169,10 +169,14 @@ func (r *release) breakLock(ctx context.Context, out io.Writer) error {
 	case len(broken) == 0:
 		return r.free()
 	}
+	how := "MinHold kept for"
 	for i, field := range broken {
+		if !holderOf(field).kept {
+			how = "was held by"
+		}
 		broken[i] = shown(field)
 	}
-	return printed(fmt.Fprintf(out, "released %s, which was held by %s\n", shown(r.key), strings.Join(broken, " and ")))
+	return printed(fmt.Fprintf(out, "released %s, which %s %s\n", shown(r.key), how, strings.Join(broken, " and ")))
 }
 
 // free reports that there was nothing to release.

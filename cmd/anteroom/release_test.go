@@ -128,6 +128,16 @@ func TestRelease_OfWhatIsFree(t *testing.T) {
 	}
 }
 
+// What MinHold keeps is held by nobody, before and after.
+func TestRelease_OfWhatMinHoldKeeps(t *testing.T) {
+	s := testredis.Start(t)
+	must(t, s.Client(t).HSet(t.Context(), "k", "me:1763776900000017:kept", 1).Err())
+	code, out, errs := tool(t, s, "release", "--force", "--yes", "k")
+	if code != 0 || out != "released k, which MinHold kept for me:1763776900000017:kept\n" || !strings.Contains(errs, "k is no longer held; MinHold keeps it taken") {
+		t.Errorf("exit status %d, %q, %q", code, out, errs)
+	}
+}
+
 // Fields written by others are released too, after a report of what that cannot do.
 func TestRelease_O1_OddHolders(t *testing.T) {
 	s := testredis.Start(t)

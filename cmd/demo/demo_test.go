@@ -203,7 +203,9 @@ func TestDemo_BadFlags(t *testing.T) {
 		{[]string{"--processes", "1"}, exitUsage, "--processes is 1; it must be from 2"},
 		{[]string{"--redis", "http://user:secret@host"}, exitUsage, "--redis: not a URL such as"},
 		{[]string{"--listen", "256.0.0.1:0"}, exitFailed, "--listen: "},
-		{[]string{"--for", "soon"}, exitUsage, `"soon"`},
+		{[]string{"--for", "soon"}, exitUsage, `"soon" for flag --for`},
+		{[]string{"--nope"}, exitUsage, "not defined: --nope;"},
+		{[]string{"--for"}, exitUsage, "needs an argument: --for;"},
 		{[]string{"extra"}, exitUsage, "extra"},
 	} {
 		var out, errs screen.Screen

@@ -113,7 +113,10 @@ func parse(args []string, errs io.Writer) (o options, err error) {
 		})
 		return o, err
 	case err != nil:
-		return o, fmt.Errorf("%w; %w", err, errUsage)
+		// It names the flag last, with one dash.
+		text := err.Error()
+		at := strings.LastIndex(text, " -") + 1
+		return o, fmt.Errorf("%s--%s; %w", text[:at], strings.TrimLeft(text[at:], "-"), errUsage)
 	case f.NArg() > 0:
 		return o, fmt.Errorf("unknown argument %q; %w", f.Arg(0), errUsage)
 	}

@@ -58,15 +58,21 @@ type target struct {
 	Instant, Range            bool
 }
 
+// paths returns where the dashboards are.
+func paths(t *testing.T) []string {
+	t.Helper()
+	all, err := filepath.Glob("../../metrics/grafana/*.json")
+	if err != nil || len(all) != 3 {
+		t.Fatal(all, err)
+	}
+	return all
+}
+
 // files returns the dashboards by the names of their files.
 func files(t *testing.T) map[string]dashboard {
 	t.Helper()
-	paths, err := filepath.Glob("../../metrics/grafana/*.json")
-	if err != nil || len(paths) != 3 {
-		t.Fatal(paths, err)
-	}
 	all := map[string]dashboard{}
-	for _, path := range paths {
+	for _, path := range paths(t) {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)

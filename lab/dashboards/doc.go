@@ -1,5 +1,5 @@
-// Package dashboards tests the files in metrics/grafana and the recording rules in metrics/prometheus. It has only
-// tests.
+// Package dashboards tests the files in metrics/grafana and the recording rules in metrics/prometheus, and that the files
+// of deploy match each other. It has only tests.
 //
 // The files are edited by hand, or in Grafana and exported. The rules that the tests hold them to:
 //
@@ -14,4 +14,5 @@
 //	    undo it.
 //	I7  Every expression, variable and record gives numbers, with classic and with native histograms, on a real
 //	    Prometheus that scrapes a Collector of which every hook is called with every value of its labels.
+//	I8  Each file has the structure of Grafana's JSON schema of dashboards.
 package dashboards

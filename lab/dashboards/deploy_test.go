@@ -1,4 +1,4 @@
-package schema
+package dashboards
 
 import (
 	"os"
@@ -12,7 +12,7 @@ import (
 )
 
 // deploy is the folder of the kit.
-const deploy = "../../../deploy"
+const deploy = "../../deploy"
 
 // read parses a file of the kit into what v points to. Keys that v does not have are errors, so that a misspelled one
 // is found.
@@ -86,12 +86,8 @@ func TestDeploy_EveryDashboardIsMounted(t *testing.T) {
 	}
 	read(t, "grafana/dashboards.yml", &p)
 	folder := p.Providers[0].Options.Path
-	files, err := filepath.Glob("../*.json")
-	if err != nil || len(files) < 3 {
-		t.Fatalf("%d dashboards, %v", len(files), err)
-	}
 	grafana := c.Services["grafana"]
-	for _, file := range files {
+	for _, file := range paths(t) {
 		name := filepath.Base(file)
 		if mount := "../metrics/grafana/" + name + ":" + folder + "/" + name + ":ro"; !slices.Contains(grafana.Volumes, mount) {
 			t.Errorf("no volume %s", mount)
