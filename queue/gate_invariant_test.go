@@ -50,7 +50,7 @@ func TestGate_S25_WhenItIsOpen(t *testing.T) {
 		},
 		"the turn is over": func(x *gateFixture) func() {
 			time.Sleep(handOff)
-			x.g.Tell()
+			x.g.Contended()
 			return func() { x.g.Renewed(false, forever) }
 		},
 		"the deadline": func(x *gateFixture) func() {
