@@ -53,11 +53,14 @@ func (s *sharedLock) init(m *Manager, key string, cfg LockConfig, capacity int64
 	return err
 }
 
-// forShared returns those of the defaults c that apply to an RWMutex or a Semaphore. The rest includes what mustFitShared
-// refuses, and what has bounds that depend on the lock's own fields.
+// forShared returns the defaults c without those that an RWMutex or a Semaphore can do without. MinHold and Replicas stay, and
+// mustFitShared refuses them: who relies on what they promise must not lose it silently.
 func (c LockConfig) forShared(capacity int64) LockConfig {
-	c.Reentrant, c.StringHolders, c.Linger, c.MinHold, c.Replicas, c.ReplicaTimeout = false, false, 0, 0, 0, 0
+	c.Reentrant, c.StringHolders, c.Linger = false, false, 0
 	c.RenewalTime = max(c.RenewalTime, 0)
+	if c.Replicas == 0 {
+		c.ReplicaTimeout = 0
+	}
 	if capacity != ofRWMutex {
 		c.Fencing, c.FenceRecordTime = false, 0
 	}

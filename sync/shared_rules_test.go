@@ -414,13 +414,14 @@ func TestShared_S9_WhatOnlyAMutexCan(t *testing.T) {
 	})
 }
 
-// A default that is not for this kind of lock is ignored, whatever bounds it has beside the lock's own fields.
+// A default that is not for this kind of lock is ignored, whatever bounds it has beside the lock's own fields. One that
+// makes a promise which only a Mutex can keep is refused.
 func TestShared_S9_DefaultsOfAMutex(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		for field, d := range map[string]anteroom.LockConfig{
-			"Reentrant": {Reentrant: true}, "StringHolders": {StringHolders: true}, "Linger": {Linger: time.Second}, "MinHold": {MinHold: 2 * time.Second},
-			"Replicas": {Replicas: 1, ReplicaTimeout: 2 * time.Second}, "ReplicaTimeout": {ReplicaTimeout: 2 * time.Second},
-			"RenewalTime": {RenewalTime: -1}, "Fencing": {Fencing: true}, "FenceRecordTime": {FenceRecordTime: time.Hour},
+			"Reentrant": {Reentrant: true}, "StringHolders": {StringHolders: true}, "Linger": {Linger: time.Second},
+			"ReplicaTimeout": {ReplicaTimeout: 2 * time.Second},
+			"RenewalTime":    {RenewalTime: -1}, "Fencing": {Fencing: true}, "FenceRecordTime": {FenceRecordTime: time.Hour},
 			"Fair": {Fair: true}, "MaxHandoffs": {MaxHandoffs: -1}, "MaxHold": {MaxHold: time.Hour},
 		} {
 			m, _ := manager(t, s.client(), anteroom.Config{Defaults: d})
@@ -429,7 +430,7 @@ func TestShared_S9_DefaultsOfAMutex(t *testing.T) {
 				sem, err := m.NewSemaphore(own, 3)
 				if err != nil {
 					t.Errorf("a Semaphore of LeaseTime %v, by default %s: %v", own.LeaseTime, field, err)
-				} else if c := sem.Config(); c.Fencing || c.Reentrant || c.StringHolders || c.Linger+c.MinHold > 0 || c.Replicas > 0 || c.RenewalTime < 0 {
+				} else if c := sem.Config(); c.Fencing || c.Reentrant || c.StringHolders || c.Linger > 0 || c.RenewalTime < 0 {
 					t.Errorf("by default %s: %+v", field, c)
 				}
 				if field == "FenceRecordTime" && own.LeaseTime > time.Hour { // it is for an RWMutex, and too brief
@@ -447,6 +448,15 @@ func TestShared_S9_DefaultsOfAMutex(t *testing.T) {
 		m, _ := manager(t, s.client(), anteroom.Config{Defaults: anteroom.LockConfig{Fencing: true}})
 		if _, err := m.NewSemaphore(anteroom.LockConfig{Key: "k", Fencing: true}, 3); !errors.Is(err, anteroom.ErrConfig) {
 			t.Errorf("its own Fencing: %v", err)
+		}
+		for _, d := range []anteroom.LockConfig{{MinHold: 2 * time.Second}, {Replicas: 1}} {
+			m, _ := manager(t, s.client(), anteroom.Config{Defaults: d})
+			if _, err := m.RWMutex("k").Acquire(bg); !errors.Is(err, anteroom.ErrConfig) {
+				t.Errorf("an RWMutex by default %+v: %v", d, err)
+			}
+			if _, err := m.NewSemaphore(anteroom.LockConfig{Key: "k"}, 3); !errors.Is(err, anteroom.ErrConfig) {
+				t.Errorf("a Semaphore by default %+v: %v", d, err)
+			}
 		}
 	})
 }
