@@ -224,7 +224,7 @@ func TestLeader_I2_TheTermEndsByTheClock(t *testing.T) {
 	})
 }
 
-func TestLeader_I3_ShutdownWhileRedisIsAway(t *testing.T) {
+func TestLeader_I3_ShutdownWhileRedisIsUnreachable(t *testing.T) {
 	bubble(t, func(t *testing.T, lt *locktest.Manager, other *anteroom.Manager) {
 		a, b := stand(t, lt.Manager), stand(t, other)
 		a.leads(t, b)
@@ -243,7 +243,7 @@ func TestLeader_I3_ShutdownWhileRedisIsAway(t *testing.T) {
 	})
 }
 
-func TestLeader_I4_RedisAwayIsWaitedFor(t *testing.T) {
+func TestLeader_I4_AnOutageIsWaitedFor(t *testing.T) {
 	bubble(t, func(t *testing.T, lt *locktest.Manager, other *anteroom.Manager) {
 		a, b := stand(t, lt.Manager), stand(t, other)
 		term := a.leads(t, b)

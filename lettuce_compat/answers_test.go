@@ -45,16 +45,16 @@ func (n *nonsense) spoil(cmd redis.Cmder) {
 	}
 }
 
-// An answer that does not fit the statement is none: 1 says nothing of a token, and nothing to who gives back.
+// An answer that does not match the statement is none: 1 says nothing about a token, and is no answer to a give-back.
 func TestAnAnswerThatDoesNotFitIsUnknown(t *testing.T) {
 	hook := &nonsense{}
 	b := onMini(t)
 	b.rdb.AddHook(hook)
 	c := b.client(t)
-	for answer, fits := range map[int64][]bool{1: {true, false, false}, 0: {false, false, true}, -1: {false, false, true}, -2: {false, false, true}, -3: {false, false, false}} {
+	for answer, matches := range map[int64][]bool{1: {true, false, false}, 0: {false, false, true}, -1: {false, false, true}, -2: {false, false, true}, -3: {false, false, false}} {
 		hook.answer = answer
 		for i, s := range []lettucecompat.Statement{asks("k", 1), fenced("k", 2), gives("k", 1)} {
-			want(t, fmt.Sprint(answer, " to ", i), c.State(ctx, s).Outcome == ok, fits[i])
+			want(t, fmt.Sprint(answer, " to ", i), c.State(ctx, s).Outcome == ok, matches[i])
 		}
 	}
 }
@@ -122,7 +122,7 @@ func TestAnAnswerThatCannotBeUnderstoodIsUnknown(t *testing.T) {
 	}
 }
 
-// A probe tells a subscription that is not there yet, and a caller that leaves, from a
+// A probe distinguishes a subscription that is not there yet, and a caller that leaves, from a
 // connection that delivers nothing.
 func TestAProbeAccusesNobodyTooEarly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -81,7 +81,7 @@ var stateScript = redis.NewScript(lettucecompat.StateSource)
 
 func unchanged(*redis.Options) {}
 
-// BenchmarkManyKeys is what many callers get done at once, each on a key of its own: pairs a
+// BenchmarkManyKeys is what many callers get done in parallel, each on a key of its own: pairs a
 // second, and the connections that it took.
 func BenchmarkManyKeys(b *testing.B) {
 	for _, delay := range []time.Duration{0, time.Millisecond, 5 * time.Millisecond} {

@@ -94,18 +94,18 @@ func TestACallerCarriesItself(t *testing.T) {
 		name   string
 		option func(*redis.Options)
 		wrap   bool // in a type that New does not know
-		wish   bool // the caller's context can end
+		leaves bool // the caller's context can end
 		idle   bool // Redis has not answered for a while
 		held   bool // the caller may be held
 		own    bool
 	}{
 		{name: "by itself", option: mindful, own: true},
 		{name: "by itself after a while", option: mindful, idle: true, own: true},
-		{name: "may leave", option: mindful, wish: true},
+		{name: "may leave", option: mindful, leaves: true},
 		{name: "default client", option: unchanged},
 		{name: "default client, may be held", option: unchanged, held: true, own: true},
 		{name: "default client, may be held, after a while", option: unchanged, held: true, idle: true},
-		{name: "default client, may be held and leave", option: unchanged, held: true, wish: true},
+		{name: "default client, may be held and leave", option: unchanged, held: true, leaves: true},
 		{name: "default client with a long limit, may be held", option: long, held: true},
 		{name: "client of an unknown type", option: mindful, held: true, wrap: true},
 	} {
@@ -117,7 +117,7 @@ func TestACallerCarriesItself(t *testing.T) {
 					c = newClient(t, struct{ lettucecompat.Redis }{b.rdb})
 				}
 				cctx, cancel := ctx, context.CancelFunc(func() {})
-				if tc.wish {
+				if tc.leaves {
 					cctx, cancel = context.WithCancel(ctx)
 				}
 				defer cancel()
@@ -218,7 +218,7 @@ func aHeldCallerKeepsNoPlace(t *testing.T, places int) {
 	time.Sleep(1100 * time.Millisecond)
 	got, took := acquire("other")
 	want(t, "another key", got.Outcome, lettucecompat.OutcomeOK)
-	want(t, "at once", took < 100*time.Millisecond, true)
+	want(t, "immediately", took < 100*time.Millisecond, true)
 	b.net.HalfOpen(faultnet.All)
 	_, took = acquire("beside")
 	want(t, "beside the held one", took, time.Second)

@@ -83,7 +83,7 @@ func TestCluster(t *testing.T) {
 	want(t, "no replica", c.Extend(ctx, r, 0).Outcome, refused)
 }
 
-// TestClusterMoves: while a slot moves, commands are turned away unexecuted and find
+// TestClusterMoves: while a slot moves, commands are refused unexecuted and find
 // the new owner, alone, in a batch and with WAIT.
 func TestClusterMoves(t *testing.T) {
 	nodes, b, cc := cluster(t, 2)
@@ -117,7 +117,7 @@ func TestClusterMoves(t *testing.T) {
 
 // A forced release asks waiters to retry, wherever in the cluster it listens: no node knows the subscribers of
 // another.
-func TestCluster_AForcedReleaseTellsWhoListensElsewhere(t *testing.T) {
+func TestCluster_AForcedReleaseNotifiesWhoListensElsewhere(t *testing.T) {
 	nodes, _, cc := cluster(t, 2)
 	holder := newClient(t, cc)
 	looks := make(chan lettucecompat.Message, 10)
@@ -141,9 +141,9 @@ func TestCluster_AForcedReleaseTellsWhoListensElsewhere(t *testing.T) {
 		must2(holder.ForceRelease(ctx, key, false))
 		select {
 		case m := <-looks:
-			want(t, "look", m.Key, key)
+			want(t, "retry", m.Key, key)
 		case <-time.After(5 * time.Second):
-			t.Errorf("nobody told who stands behind %s to look", key)
+			t.Errorf("nobody notified the waiter behind %s to retry", key)
 		}
 	}
 }

@@ -53,7 +53,7 @@ func TestClusterFindsTheNewMaster(t *testing.T) {
 				return c
 			}
 			// What is sent to a node that hangs is not answered within this test: only the time
-			// limits of commands can tell.
+			// limits of commands can detect.
 			client := func() *lettucecompat.Client { return reading(time.Minute) }
 			holder := client()
 			want(t, "granted", holder.State(ctx, asks(key, 2)).Word, has)

@@ -113,9 +113,9 @@ func TestWire_I2_Unreachable(t *testing.T) {
 	})
 }
 
-// TestWire_I7_AbandonedAtOnce: exactly at its limit in virtual time, and at once when
+// TestWire_I7_AbandonedImmediately: exactly at its limit in virtual time, and immediately when
 // the context ends, although the connection answers nothing for its own five seconds.
-func TestWire_I7_AbandonedAtOnce(t *testing.T) {
+func TestWire_I7_AbandonedImmediately(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := onMini(t)
 		c := b.client(t)

@@ -24,8 +24,8 @@ func run(t testing.TB, s foreign.Client, script, key string, lease time.Duration
 	return yes
 }
 
-// TestStranger: a program that runs the document's scripts and ours exclude, wake and see each other, byte for byte.
-func TestStranger(t *testing.T) {
+// TestForeign: a program that runs the document's scripts and ours exclude, wake and see each other, byte for byte.
+func TestForeign(t *testing.T) {
 	both(t, func(t *testing.T, b *bed) {
 		var warned atomic.Bool
 		c := b.client(t, func(o *lettucecompat.Options) { o.OnWarning = func(lettucecompat.Warning) { warned.Store(true) } })
@@ -79,8 +79,8 @@ func TestStranger(t *testing.T) {
 	})
 }
 
-// TestStrangerExpiry: a lease that ends frees the lock for the other side.
-func TestStrangerExpiry(t *testing.T) {
+// TestForeignExpiry: a lease that ends frees the lock for the other side.
+func TestForeignExpiry(t *testing.T) {
 	b := onReal(t, nil)
 	c := b.client(t)
 	s := foreign.Client{RDB: b.raw, Holder: "server1-thread-123"}
@@ -93,8 +93,8 @@ func TestStrangerExpiry(t *testing.T) {
 	eventually(t, "we after the foreign client's lease", func() bool { i++; return c.State(ctx, asks("k", i)).Word == has })
 }
 
-// TestStranger_TheDocumentHasItsScripts: who writes a client from docs/internals/protocol.md writes these.
-func TestStranger_TheDocumentHasItsScripts(t *testing.T) {
+// TestForeign_TheDocumentHasItsScripts: who writes a client from docs/internals/protocol.md writes these.
+func TestForeign_TheDocumentHasItsScripts(t *testing.T) {
 	page, err := os.ReadFile("../docs/internals/protocol.md")
 	if err != nil {
 		t.Fatal(err)
@@ -336,7 +336,7 @@ func TestState_P15_Strings(t *testing.T) {
 		want(t, "open turns, though none was seen", openTurns(t, b, line, 12), 6)
 		b.raw.FlushAll(ctx)
 		a.takes()
-		a.releases() // nobody waits: it is free for whoever polls
+		a.releases() // nobody waits: it is free for a client that polls
 		b.nothingLeft(t)
 
 		// Their ways to take a lock fail on ours, whatever the value.

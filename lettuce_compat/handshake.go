@@ -27,8 +27,8 @@ const (
 	diagnoseTime = time.Second
 	diagnoseStep = diagnoseTime / 4
 
-	// sentinelsAway is what go-redis puts in front of the Sentinels' errors, and not of an error of the master.
-	sentinelsAway = "redis: all sentinels specified in configuration are unreachable: "
+	// sentinelsUnreachable is what go-redis puts in front of the Sentinels' errors, and not of an error of the master.
+	sentinelsUnreachable = "redis: all sentinels specified in configuration are unreachable: "
 
 	guessHost = "check host and port"
 	guessTLS  = guessHost + ", and that both sides speak TLS or neither does"
@@ -102,7 +102,7 @@ func Diagnose(ctx context.Context, url string, err error) (guess string, why err
 	}
 	guess = Guess(err)
 	answer, answered := errors.AsType[redis.Error](err)
-	atSentinels := strings.Contains(err.Error(), sentinelsAway)
+	atSentinels := strings.Contains(err.Error(), sentinelsUnreachable)
 	atMaster := t.master != "" && !atSentinels && (answered || guess != guessTLS || errors.Is(err, io.EOF))
 	if atMaster {
 		where = fmt.Sprintf("the master of %q", t.master)
@@ -264,7 +264,7 @@ func sentence(text string) string {
 
 // oneLine returns the text of err, of which go-redis makes one line for each Sentinel.
 func oneLine(err error) string {
-	text := strings.TrimPrefix(err.Error(), sentinelsAway)
+	text := strings.TrimPrefix(err.Error(), sentinelsUnreachable)
 	lines := strings.Split(text, "\n")
 	slices.Sort(lines)
 	return strings.Join(slices.Compact(lines), "; ")

@@ -27,7 +27,7 @@ var hostileKeys = []string{
 	strings.Repeat("x", 64<<10), strings.Repeat("x", 64<<10-1) + "y", strings.Repeat("{", 64<<10),
 }
 
-// All of them are held at once, with fencing. Each has a hash, a record and a channel of
+// All of them are held in parallel, with fencing. Each has a hash, a record and a channel of
 // its own, which no command about another one touches.
 func TestInject_NamesNeverMeet(t *testing.T) {
 	b := onReal(t, nil)
@@ -124,7 +124,7 @@ func TestInject_MessagesAreJSON(t *testing.T) {
 	}
 }
 
-// Fields are written by whoever may write the key. A forced release deletes them and puts
+// Anybody who may write the key writes fields. A forced release deletes them and puts
 // none into a message or the name of a channel, but those of the form that ours have.
 func TestInject_ForeignHolders(t *testing.T) {
 	b := onReal(t, nil)
@@ -187,7 +187,7 @@ func TestInject_AFencingRecordIsNoLock(t *testing.T) {
 	want(t, "the record", b.raw.Get(ctx, record).Val(), before)
 }
 
-// Whoever may publish may send anything of any size. It wakes, is counted, and that is all.
+// Anybody who may publish may send anything of any size. It wakes, is counted, and that is all.
 func TestInject_HugeMessages(t *testing.T) {
 	b := onReal(t, nil)
 	forced := make(chan string, 10)

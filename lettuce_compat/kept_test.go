@@ -36,7 +36,7 @@ func (k *keeper) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proce
 
 func (k *keeper) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		if cmd.Name() == "evalsha" { // the rest is go-redis introducing itself
+		if cmd.Name() == "evalsha" { // the others are go-redis introducing itself
 			end, _ := ctx.Deadline()
 			k.mu.Lock()
 			k.kept = append(k.kept, keptCommand{ctx, end, cmd, slices.Clone(cmd.Args())})
@@ -46,7 +46,7 @@ func (k *keeper) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// same tells how many commands were kept, and reports each that says something else now.
+// same returns how many commands were kept, and reports each that says something else now.
 func (k *keeper) same(t *testing.T) int {
 	k.mu.Lock()
 	defer k.mu.Unlock()

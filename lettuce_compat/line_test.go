@@ -64,7 +64,7 @@ func TestWire_I14_ThePassedOverKeepTheirOrder(t *testing.T) {
 		a, line := b.standInLine(t, "u", "v", "w", "y", "z")
 		u, v, w, y, z := line[0], line[1], line[2], line[3], line[4]
 		for _, p := range []*peer{u, v, w} {
-			b.deafens(t, p)
+			b.unsubscribes(t, p)
 		}
 		a.releases()
 		y.called()
@@ -93,14 +93,14 @@ func TestLine_WhoStatesHears(t *testing.T) {
 	both(t, func(t *testing.T, b *bed) {
 		_, line := b.standInLine(t, "x", "y")
 		x := line[0]
-		b.deafens(t, x)
+		b.unsubscribes(t, x)
 		b.raw.Del(ctx, "k")
 		got := x.wantWord("confirm", x.confirm(), has)
 		want(t, "contended", got.Contended, true)
 	})
 }
 
-// TestLine_APatternMakesNobodyAlive: one PSUBSCRIBE * receives everything, and is nobody's ear.
+// TestLine_APatternMakesNobodyAlive: one PSUBSCRIBE * receives everything, and is nobody's subscription.
 func TestLine_APatternMakesNobodyAlive(t *testing.T) {
 	b := onReal(t, nil)
 	ps := b.raw.PSubscribe(ctx, "*")
@@ -109,7 +109,7 @@ func TestLine_APatternMakesNobodyAlive(t *testing.T) {
 		t.Fatal(err)
 	}
 	a, line := b.standInLine(t, "x", "y")
-	b.deafens(t, line[0])
+	b.unsubscribes(t, line[0])
 	a.releases()
 	line[1].called()
 }
@@ -122,7 +122,7 @@ func TestLine_AClockThatIsSetBackKeepsTheOrder(t *testing.T) {
 			b.age(t, p, -time.Hour)
 		}
 		want(t, "confirmed", line[1].wantWord("confirm", line[1].confirm(), waits).Ahead, 1)
-		b.deafens(t, line[0])
+		b.unsubscribes(t, line[0])
 		a.releases() // looks at x, and passes it over
 		line[1].called()
 		alive, err := strconv.ParseInt(b.placeOf("x")[3], 10, 64)
@@ -153,7 +153,7 @@ func TestLine_AClockThatIsSetForwardKeepsTheOrder(t *testing.T) {
 	})
 }
 
-// TestLine_AClockThatIsSetForwardLeavesNobodyOut: a release comes first, and finds nobody alive. Those who stood ask anew.
+// TestLine_AClockThatIsSetForwardLeavesNobodyOut: a release comes first, and finds nobody alive. The clients in line ask anew.
 func TestLine_AClockThatIsSetForwardLeavesNobodyOut(t *testing.T) {
 	both(t, func(t *testing.T, b *bed) {
 		a, line := b.standInLine(t, "x", "y", "z")
@@ -201,9 +201,9 @@ func usecPerScript(t testing.TB, b *bed) (usec float64) {
 	return usec
 }
 
-// TestLine_AScriptLooksAt64Places: ten thousand dead places are before one that lives. No script
+// TestLine_AScriptChecks64Places: ten thousand dead places are before one that lives. No script
 // takes long for them, and one after the other comes through to it.
-func TestLine_AScriptLooksAt64Places(t *testing.T) {
+func TestLine_AScriptChecks64Places(t *testing.T) {
 	const dead = 10_000
 	b := onReal(t, nil)
 	a, x := b.peer(t, "a"), b.peer(t, "x")
@@ -214,7 +214,7 @@ func TestLine_AScriptLooksAt64Places(t *testing.T) {
 	a.releases()
 	want(t, "places", b.raw.HExists(ctx, lineOfK, "p64").Val(), false)
 	want(t, "places", b.raw.HExists(ctx, lineOfK, "p65").Val(), true)
-	want(t, "the last one is told to go on", x.retries(), time.Duration(0))
+	want(t, "the last one is notified to continue", x.retries(), time.Duration(0))
 	scripts := 1
 	got := x.confirm()
 	for ; got.Word == waits; got = x.confirm() {
@@ -225,7 +225,7 @@ func TestLine_AScriptLooksAt64Places(t *testing.T) {
 	}
 	x.unit = x.wantWord("at last", got, has).Unit
 	want(t, "scripts in vain", scripts, dead/64)
-	if cost := usecPerScript(t, b); cost > 4000 { // about 500 when nothing else runs; all 10,000 at once take ten times as long as this
+	if cost := usecPerScript(t, b); cost > 4000 { // about 500 when nothing else runs; all 10,000 together take ten times as long as this
 		t.Fatalf("%.0f µs of Redis' time for a script", cost)
 	}
 	x.releases()
@@ -237,7 +237,7 @@ func TestLine_AScriptLooksAt64Places(t *testing.T) {
 	x.wantWord("asks go on by themselves", got, has)
 }
 
-// TestLine_Gaps: whoever leaves last takes the line along, wherever the others have stood that left before; and who has only
+// TestLine_Gaps: the last client to leave takes the line along, wherever those were that left before; and who has only
 // gaps before it is the first.
 func TestLine_Gaps(t *testing.T) {
 	both(t, func(t *testing.T, b *bed) {

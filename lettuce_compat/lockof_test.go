@@ -138,7 +138,7 @@ func TestInspectAndForce(t *testing.T) {
 		}
 		want(t, "type", info.Type, "hash")
 		want(t, "token", info.Token, got.Token)
-		want(t, "standing", info.InLine, 3)
+		want(t, "in line", info.InLine, 3)
 		want(t, "first", info.First, "x")
 		want(t, "holders", len(info.Holders), 2)
 		for _, h := range info.Holders {

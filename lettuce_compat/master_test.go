@@ -6,14 +6,14 @@ import (
 )
 
 // TestWire_I3_ConfirmedOnlyByMaster: a key that needs no longer time to live gets none, and still only a master's word confirms it: a
-// replica may be behind a master that has given the lock away.
+// replica may be behind a master that has given the lock to another.
 func TestWire_I3_ConfirmedOnlyByMaster(t *testing.T) {
 	b := onReal(t, nil)
 	c := b.client(t)
 	b.put(t, "k", hash{me(1): "1"}, time.Hour)
 	r := renews("k", 1)
 	want(t, "of a master", c.Extend(ctx, r, 0).Outcome, ok)
-	if err := b.raw.ReplicaOf(ctx, "127.0.0.1", "1").Err(); err != nil { // of a master that is away
+	if err := b.raw.ReplicaOf(ctx, "127.0.0.1", "1").Err(); err != nil { // of a master that is unreachable
 		t.Fatal(err)
 	}
 	want(t, "of a replica", c.Extend(ctx, r, 0).Outcome, failed)

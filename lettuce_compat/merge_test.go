@@ -18,7 +18,7 @@ import (
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 )
 
-// tripCount is a go-redis hook that counts round trips, and how many are under way at once. Each
+// tripCount is a go-redis hook that counts round trips, and how many are under way together. Each
 // takes delay: a faultnet between client and miniredis delays each answer of a pipeline by itself.
 type tripCount struct {
 	delay time.Duration
@@ -82,7 +82,7 @@ func pairs(t *testing.T, c *lettucecompat.Client, callers, times int, mayBeHeld 
 	wg.Wait()
 }
 
-// TestSender_OneRoundTripIsUnderWay while none is slow, whoever sends it.
+// TestSender_OneRoundTripIsUnderWay while none is slow, by any sender.
 func TestSender_OneRoundTripIsUnderWay(t *testing.T) {
 	for name, option := range map[string]func(*redis.Options){"default": unchanged, "mindful": mindful} {
 		t.Run(name, func(t *testing.T) {
@@ -93,7 +93,7 @@ func TestSender_OneRoundTripIsUnderWay(t *testing.T) {
 				pairs(t, c, 20, 5, true) // all connections are there
 				trips.most, trips.delay = 0, lettucecompat.SlowAfter/2
 				pairs(t, c, 20, 20, true)
-				want(t, "under way at once", trips.most, 1)
+				want(t, "under way together", trips.most, 1)
 			})
 		})
 	}
@@ -202,15 +202,15 @@ func TestSender_SlowOnesAreBounded(t *testing.T) {
 	})
 }
 
-// TestSender_WaitsForReplicasTravelAlone: several at once, since none counts as the one under way, and
+// TestSender_WaitsForReplicasTravelAlone: several in parallel, since none counts as the one under way, and
 // also those that had to queue.
 func TestSender_WaitsForReplicasTravelAlone(t *testing.T) {
-	for _, atOnce := range []int{1, 3} {
-		t.Run(fmt.Sprintf("at-once=%d", atOnce), func(t *testing.T) {
+	for _, inFlight := range []int{1, 3} {
+		t.Run(fmt.Sprintf("in-flight=%d", inFlight), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b, gate := onMini(t), newGate("blocker")
 				b.rdb.AddHook(gate)
-				c := b.client(t, func(o *lettucecompat.Options) { o.MaxInFlight = atOnce })
+				c := b.client(t, func(o *lettucecompat.Options) { o.MaxInFlight = inFlight })
 				warm(t, c)
 				b.put(t, "blocker", hash{me(1): "1", me(2): "1", me(3): "1"}, time.Minute)
 				replies := make(chan lettucecompat.RenewReply, 3)
@@ -221,8 +221,8 @@ func TestSender_WaitsForReplicasTravelAlone(t *testing.T) {
 				}
 				start := time.Now()
 				synctest.Wait()
-				want(t, "sent", len(gate.arrived), atOnce)
-				want(t, "at once", time.Since(start), time.Duration(0))
+				want(t, "sent", len(gate.arrived), inFlight)
+				want(t, "immediately", time.Since(start), time.Duration(0))
 				gate.open()
 				for range 3 {
 					got := <-replies
@@ -293,9 +293,9 @@ func TestSender_KeepsNothingThatWasLeft(t *testing.T) {
 	})
 }
 
-// TestSender_LeavingAndComingAtOnce is for the race detector, and for what only a crowd finds: each
+// TestSender_LeavingAndComingTogether is for the race detector, and for what only a crowd finds: each
 // caller is answered or free, and nothing is under way at the end.
-func TestSender_LeavingAndComingAtOnce(t *testing.T) {
+func TestSender_LeavingAndComingTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := onMini(t)
 		c := b.client(t, func(o *lettucecompat.Options) { o.CommandTimeout = 20 * time.Millisecond })

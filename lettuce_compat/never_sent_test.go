@@ -70,7 +70,7 @@ func (l *limiter) Allow() error {
 }
 func (l *limiter) ReportResult(error) {}
 
-// everything sends one command of each kind and tells how it ended.
+// everything sends one command of each kind and returns how it ended.
 func everything(c *lettucecompat.Client) map[string]struct {
 	o      lettucecompat.Outcome
 	sentAt time.Time

@@ -28,7 +28,7 @@ func opened(t *testing.T, url string, opt lettucecompat.Options) redis.Universal
 }
 
 func TestOpen_OneServer(t *testing.T) {
-	for url, wanted := range map[string]string{
+	for url, expected := range map[string]string{
 		"redis://127.0.0.1":               "tcp 127.0.0.1:6379  0 false",
 		"redis://:pw@there:7/3":           "tcp there:7 :pw 3 false",
 		"rediss://u:p%2F%40@here:1":       "tcp here:1 u:p/@ 0 true",
@@ -40,7 +40,7 @@ func TestOpen_OneServer(t *testing.T) {
 		if o.Password != "" {
 			who = o.Username + ":" + o.Password
 		}
-		want(t, url, fmt.Sprint(o.Network, " ", o.Addr, " ", who, " ", o.DB, " ", o.TLSConfig != nil), wanted)
+		want(t, url, fmt.Sprint(o.Network, " ", o.Addr, " ", who, " ", o.DB, " ", o.TLSConfig != nil), expected)
 	}
 }
 

@@ -45,7 +45,7 @@ func TestAPanicOfAHookEndsTheProcess(t *testing.T) {
 	if _, failed := errors.AsType[*exec.ExitError](err); !failed || strings.Contains(string(out), "recovered") {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	// What the panic's own trace would tell is there: its text, and the hook.
+	// What the panic's own trace would show is there: its text, and the hook.
 	for _, part := range []string{"panic: ", "a mistake in a hook", "panickingHook"} {
 		if !strings.Contains(string(out), part) {
 			t.Errorf("%q is missing in\n%s", part, out)

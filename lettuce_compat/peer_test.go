@@ -267,8 +267,8 @@ func (b *bed) age(t testing.TB, p *peer, by time.Duration) {
 	b.raw.HSet(ctx, lineOfK, "p"+b.raw.HGet(ctx, lineOfK, "c"+p.id).Val(), strings.Join(words, " "))
 }
 
-// deafens ends the subscription of p, and waits until the server knows.
-func (b *bed) deafens(t testing.TB, p *peer) {
+// unsubscribes ends the subscription of p, and waits until the server knows.
+func (b *bed) unsubscribes(t testing.TB, p *peer) {
 	t.Helper()
 	p.StopListening()
 	channel := "anteroom:client:" + p.id

@@ -99,7 +99,7 @@ func TestState_Random(t *testing.T) {
 					t.Fatalf("place %v: %s", place, what)
 				}
 				if len(after) == 0 && places > 0 && a.Word != void && a.Word != lost && a.Word != wordGone && !strings.HasPrefix(b.openUntil(), "1") {
-					t.Fatalf("free, and %d stand: %s", places, what)
+					t.Fatalf("free, and %d wait: %s", places, what)
 				}
 				for field := range after { // who was called learns it by the message
 					if n, err := strconv.ParseUint(strings.TrimPrefix(field, p.id+":"), 10, 64); err == nil {
@@ -135,9 +135,9 @@ func (b *bed) checkLine(t *testing.T) int {
 			clients++
 		}
 	}
-	var head, tail, count, till, told int
+	var head, tail, count, till, contended int
 	if header, there := line[":"]; there {
-		if _, err := fmt.Sscan(header, &head, &tail, &count, &till, &told); err != nil {
+		if _, err := fmt.Sscan(header, &head, &tail, &count, &till, &contended); err != nil {
 			t.Fatalf("header %q", header)
 		}
 	}

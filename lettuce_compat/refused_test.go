@@ -18,8 +18,8 @@ func TestAFailedAcquireLeavesNothing(t *testing.T) {
 	}
 }
 
-// A user who may set a field and neither its end nor take it back would leave a lock without an end. Ping tells before.
-func TestRehearse_TellsWhoCouldLeaveALockWithoutAnEnd(t *testing.T) {
+// A user who may set a field and neither its end nor take it back would leave a lock without an end. Ping reports that before.
+func TestRehearse_FindsWhoCouldLeaveALockWithoutAnEnd(t *testing.T) {
 	b := onReal(t, nil)
 	c := newClient(t, b.user(t, "~*", "&*", "+@all", "-pexpire", "-hdel"))
 	if err := c.Rehearse(ctx, lettucecompat.RehearseRequest{Key: "k"}); !lettucecompat.Permanent(err) || !strings.Contains(err.Error(), "hdel") {

@@ -84,7 +84,7 @@ func TestState_P14_TheLineIsRequired(t *testing.T) {
 	}
 }
 
-// TestState_P14_ASlotThatMoves: of its keys only the lock's is here. What is held can be given back; the rest waits until
+// TestState_P14_ASlotThatMoves: of its keys only the lock's is here. What is held can be given back; anything else waits until
 // the slot has moved.
 func TestState_P14_ASlotThatMoves(t *testing.T) {
 	cl, _, cc := cluster(t, 2)
@@ -237,7 +237,7 @@ func TestState_P14_TheOwnChannelIsRequired(t *testing.T) {
 	}
 	watchConfirmed(t, a.Client, "k") // a connection is there
 	a.Reconnect()
-	eventually(t, "it goes on", func() bool { return a.ask().Outcome == ok })
+	eventually(t, "it continues", func() bool { return a.ask().Outcome == ok })
 }
 
 // TestState_P14_WhoMayNotPublish: is refused where it would have to wait. What it has it gives back, and who is called by
@@ -304,8 +304,8 @@ func TestState_AFullMemory(t *testing.T) {
 	x.called()
 }
 
-// TestState_ATurnThatCannotStand: its unit is given back, so it is no error: it is refused, and has nothing.
-func TestState_ATurnThatCannotStand(t *testing.T) {
+// TestState_ATurnThatCannotWaitInLine: its unit is given back, so it is no error: it is refused, and has nothing.
+func TestState_ATurnThatCannotWaitInLine(t *testing.T) {
 	testredis.Needs(t, "7.0", "rules for single keys")
 	b := onReal(t, nil)
 	a := newPeer(t, b.user(t, "&*", "+@all", "%RW~k", "%R~"+lineOfK), "a")
@@ -329,7 +329,7 @@ func TestState_I2_AReleaseThatCannotReadTheLine(t *testing.T) {
 		b := onReal(t, nil)
 		a := newPeer(t, b.user(t, "~*", "&*", "+@all", missing), "a")
 		a.takes()
-		listener := b.raw.Subscribe(ctx, "lock:release:k") // who listens may be a foreign client that stands, so the line is read
+		listener := b.raw.Subscribe(ctx, "lock:release:k") // who listens may be a foreign client that waits, so the line is read
 		defer listener.Close()
 		if _, err := listener.Receive(ctx); err != nil {
 			t.Fatal(err)
@@ -339,8 +339,8 @@ func TestState_I2_AReleaseThatCannotReadTheLine(t *testing.T) {
 	}
 }
 
-// TestState_I2_AnErrorLeavesThePlace: a right that is taken away from who waits neither hides its place nor takes it
-// away.
+// TestState_I2_AnErrorLeavesThePlace: a right that is revoked from a waiter neither hides its place nor removes
+// it.
 func TestState_I2_AnErrorLeavesThePlace(t *testing.T) {
 	for _, missing := range []string{"hget", "hdel"} {
 		b := onReal(t, nil)

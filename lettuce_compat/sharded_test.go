@@ -69,9 +69,9 @@ func TestSharded(t *testing.T) {
 	eventually(t, "connections to shards end", func() bool { return lettucecompat.ShardConnections(c.Client) == 0 })
 }
 
-// TestSharded_FollowsItsKey: a subscription moves with its slot, and to the new master after a
+// TestSharded_MovesWithItsKey: a subscription moves with its slot, and to the new master after a
 // failover, whether the old one has died, hangs, or lives on as a replica. Each move signals.
-func TestSharded_FollowsItsKey(t *testing.T) {
+func TestSharded_MovesWithItsKey(t *testing.T) {
 	testredis.Needs(t, "7.0", "channels of shards")
 	const channel = "redisson_lock__channel:{k}"
 	follows := func(t *testing.T, nodes *testredis.Cluster, move func(old *testredis.Server) *testredis.Server) {
@@ -172,7 +172,7 @@ func TestSharded_NamesThatRedissonCannotUse(t *testing.T) {
 		for _, key := range oddKeys {
 			tagged := slices.Contains([]string{"a{t}b", "{t}", "{{t}}", "a{b}{c}"}, key)
 			err := c.CheckKey(key)
-			if fits := d == lettucecompat.DesignDocument || tagged || !strings.ContainsAny(key, "{}"); fits != (err == nil) {
+			if allowed := d == lettucecompat.DesignDocument || tagged || !strings.ContainsAny(key, "{}"); allowed != (err == nil) {
 				t.Errorf("%v: %.20q: %v", d, key, err)
 			}
 			got := c.State(ctx, asks(key, 0))
@@ -201,9 +201,9 @@ func (g gated) MasterForKey(ctx context.Context, key string) (*redis.Client, err
 	return g.ClusterClient.MasterForKey(ctx, key)
 }
 
-// TestSharded_AWatchThatIsClosedAtOnce: one that goes while its connection is being made takes nothing
+// TestSharded_AWatchThatIsClosedImmediately: one that goes while its connection is being made takes nothing
 // along, and the next one is served.
-func TestSharded_AWatchThatIsClosedAtOnce(t *testing.T) {
+func TestSharded_AWatchThatIsClosedImmediately(t *testing.T) {
 	nodes := testredis.StartCluster(t, 1, 0)
 	g := gated{nodes.Client(t), make(chan struct{}), make(chan struct{})}
 	c := newClient(t, g, func(o *lettucecompat.Options) { o.ClientID, o.Dialect = ourUUID, lettucecompat.Redisson })
@@ -237,5 +237,5 @@ func TestSharded_Close(t *testing.T) {
 		w.Close()
 	}
 	want(t, "connections", lettucecompat.ShardConnections(c.Client), 0)
-	want(t, "told of the own connection only", ups.Load(), int32(0))
+	want(t, "notified of the own connection only", ups.Load(), int32(0))
 }

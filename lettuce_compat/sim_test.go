@@ -34,7 +34,7 @@ type unitsSim struct {
 	events  events
 	clients map[string]*simClient
 	all     []*simClient
-	mute    string // the channels without a subscriber
+	unheard string // the channels without a subscriber
 	evals   int
 	found   string // the first violation
 	writers []writer
@@ -180,9 +180,9 @@ func (s *unitsSim) disturb() {
 		delete(s.clients, c.id)
 		c.born()
 	case p < .8:
-		s.mute += channel
+		s.unheard += channel
 	default:
-		s.mute = ""
+		s.unheard = ""
 	}
 	most := int64(400)
 	if s.calm {
@@ -198,7 +198,7 @@ func (s *unitsSim) state(c *lettucecompat.Client, st lettucecompat.UnitsStatemen
 	if st.Terms.Fenced {
 		args[2] = 3
 	}
-	v, err := s.rdb.Do(ctx, append(args, s.mute, s.now)...).Slice()
+	v, err := s.rdb.Do(ctx, append(args, s.unheard, s.now)...).Slice()
 	if err != nil || len(v) != 2 {
 		s.violated("the script: %v %v: %+v", v, err, st)
 		return lettucecompat.UnitsAnswer{Outcome: failed}
@@ -229,11 +229,11 @@ func (s *unitsSim) checkHash() {
 	}
 	ends, _ := s.rdb.HGet(ctx, s.key+":ends", s.key).Int64()
 	for id, text := range h {
-		var n, units, end, told, its int64
+		var n, units, end, contended, its int64
 		if id == ":" {
 			continue
 		}
-		if _, err := fmt.Sscanf(text, "%d %d %d %d %d", &n, &units, &end, &told, &its); err != nil || units == 0 {
+		if _, err := fmt.Sscanf(text, "%d %d %d %d %d", &n, &units, &end, &contended, &its); err != nil || units == 0 {
 			s.violated("record %q of %s", text, id)
 		}
 		sum += units

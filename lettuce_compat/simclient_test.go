@@ -24,7 +24,7 @@ type simClient struct {
 
 	n, since                 uint64
 	units, deadline          int64
-	contended, look          bool
+	contended, retry         bool
 	contendedN, called       uint64 // the numbers in the last messages
 	flight                   *simFlight
 	place                    *simTarget // what its place wants; nil: it has none
@@ -118,11 +118,11 @@ func (c *simClient) forgetCalls() {
 func (c *simClient) admit(closed bool) {
 	for len(c.queue) > 0 && c.units > 0 && !closed {
 		u := c.queue[0]
-		fits := c.used()+u.need <= c.units
+		suffices := c.used()+u.need <= c.units
 		if !c.semaphore {
-			fits = c.units >= u.need && (len(c.inside) == 0 || u.need < all && c.used() < all)
+			suffices = c.units >= u.need && (len(c.inside) == 0 || u.need < all && c.used() < all)
 		}
-		if !fits {
+		if !suffices {
 			return
 		}
 		u.until = c.now + u.hold
@@ -194,10 +194,10 @@ func (c *simClient) step() {
 	}
 	changed := (target == nil) != (c.place == nil) || target != nil && *target != *c.place
 	if c.now < c.againAt || keep == c.units && !changed && !c.unknown && !(c.units > 0 && c.now >= c.renewAt && (used > 0 || target != nil || c.wrong == "unused units are renewed")) &&
-		!(target != nil && (c.now >= c.confirmAt || c.look)) {
+		!(target != nil && (c.now >= c.confirmAt || c.retry)) {
 		return
 	}
-	c.look = false
+	c.retry = false
 	c.send(keep, target)
 }
 
@@ -369,7 +369,7 @@ func (c *simClient) hears(epoch int, words []string) {
 			c.wakeAt(c.turnEnds)
 		}
 	default:
-		c.look = true
+		c.retry = true
 	}
 	c.step()
 }
@@ -386,7 +386,7 @@ func (c *simClient) onCalled(n uint64, words []string) {
 		sent = len(c.sentAt) > 0
 	}
 	if !sent || old && c.wrong != "an old call counts" || c.place == nil && !c.unknown || units <= c.units {
-		c.look = true
+		c.retry = true
 		return
 	}
 	until := s + simCall - simMargin

@@ -10,7 +10,7 @@ import (
 // simHead and simTail surround lua/units.lua so that the caller has the clock: the last argument is the moment in ms, the one before
 // names the clients without a subscriber. Times to live end by that clock. What is published comes with the answer.
 const simHead = `
-local real, NOW, MUTE, OUT, EXP = redis, tonumber(ARGV[#ARGV]), ARGV[#ARGV - 1], {}, KEYS[1] .. ':ends'
+local real, NOW, UNHEARD, OUT, EXP = redis, tonumber(ARGV[#ARGV]), ARGV[#ARGV - 1], {}, KEYS[1] .. ':ends'
 table.remove(ARGV)
 table.remove(ARGV)
 for _, k in ipairs(KEYS) do
@@ -33,7 +33,7 @@ local function sim(call)
       OUT[#OUT + 1], OUT[#OUT + 2] = a, b
       return 1
     end
-    if command == 'pubsub' then return {b, string.find(MUTE, b .. ' ', 1, true) and 0 or 1} end
+    if command == 'pubsub' then return {b, string.find(UNHEARD, b .. ' ', 1, true) and 0 or 1} end
     if b == nil then return call(command, a) end
     return call(command, a, b, ...)
   end

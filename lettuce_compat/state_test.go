@@ -325,7 +325,7 @@ func TestState_P13_ATryLeavesNothing(t *testing.T) {
 	})
 }
 
-// TestState_MinHold: the mark keeps the key taken for the rest of the time, the first ones learn how long, and nobody
+// TestState_MinHold: the mark keeps the key taken until its end, the first ones learn how long, and nobody
 // is called before.
 func TestState_MinHold(t *testing.T) {
 	both(t, func(t *testing.T, b *bed) {

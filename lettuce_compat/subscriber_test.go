@@ -207,7 +207,7 @@ func TestMalformedMessages(t *testing.T) {
 	want(t, "forced", <-forced, "k")
 }
 
-func TestForceReleaseTellsTheHolder(t *testing.T) {
+func TestForceReleaseNotifiesTheHolder(t *testing.T) {
 	both(t, func(t *testing.T, b *bed) {
 		forced := make(chan lettucecompat.Message, 10)
 		holder := b.client(t, func(o *lettucecompat.Options) {
@@ -229,7 +229,7 @@ func TestForceReleaseTellsTheHolder(t *testing.T) {
 
 // A connection that fails is reported down when it fails, not when go-redis has given up
 // making another one to a server that is silent.
-func TestSubscriber_DownIsToldAtOnce(t *testing.T) {
+func TestSubscriber_DownIsReportedImmediately(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		type change struct {
 			up bool
@@ -248,7 +248,7 @@ func TestSubscriber_DownIsToldAtOnce(t *testing.T) {
 		b.net.CloseAll()
 		down := <-changes
 		want(t, "up", down.up, false)
-		want(t, "told after", down.at.Sub(failed), time.Duration(0))
+		want(t, "notified after", down.at.Sub(failed), time.Duration(0))
 		want(t, "still up", lettucecompat.Up(c), false)
 		b.net.Heal()
 		want(t, "up again", (<-changes).up, true)

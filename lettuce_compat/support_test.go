@@ -127,7 +127,7 @@ func signal(t testing.TB, what string, ch <-chan struct{}) {
 	}
 }
 
-// eventually polls for what no signal tells.
+// eventually polls for what no signal reports.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)

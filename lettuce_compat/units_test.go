@@ -167,11 +167,11 @@ func TestUnits_S13_Lost(t *testing.T) {
 		a, x := b.unitsPeer(t, "a", rwTerms), b.unitsPeer(t, "x", rwTerms)
 		a.reads()
 		a.wants("renew", has, a.units(1, 1, 1))
-		told, late := a.unit, a.units(0, 0, 1)
-		late.N = told - 1
+		known, late := a.unit, a.units(0, 0, 1)
+		late.N = known - 1
 		b.raw.Del(ctx, "k")
 		a.wants("a late ask", has, late)
-		a.unit = told
+		a.unit = known
 		a.wants("renew", lost, a.units(1, 1, 1))
 		a.wants("leave", hasNothing, a.units(0, 0, 0))
 
@@ -247,7 +247,7 @@ func TestUnits_S19_OnePlace(t *testing.T) {
 	})
 }
 
-// TestUnits_S20_Calls: those who fit are called, up to the first that does not; nobody passes it, and a try is refused.
+// TestUnits_S20_Calls: those are called for whom the units suffice, up to the first for whom they do not; nobody passes it, and a try is refused.
 func TestUnits_S20_Calls(t *testing.T) {
 	both(t, func(t *testing.T, b *bed) {
 		var p []*peer
@@ -328,7 +328,7 @@ func TestUnits_S21_WhoDoesNotListen(t *testing.T) {
 		a.writes()
 		x.wants("write", waits, x.units(0, 0, all))
 		y.wants("write", waits, y.units(0, 0, all))
-		b.deafens(t, x)
+		b.unsubscribes(t, x)
 		a.drops(all)
 		y.calledFor(all)
 		want(t, "ahead", x.wants("confirm", waits, x.units(-1, all, all)).Ahead, 0)
@@ -337,8 +337,8 @@ func TestUnits_S21_WhoDoesNotListen(t *testing.T) {
 	})
 }
 
-// TestUnits_S22_ToldOnce: all who hold hear once that somebody waits, also more than a script notifies.
-func TestUnits_S22_ToldOnce(t *testing.T) {
+// TestUnits_S22_ContendedOnce: all who hold hear once that somebody waits, also more than a script notifies.
+func TestUnits_S22_ContendedOnce(t *testing.T) {
 	b := onReal(t, nil)
 	a, w := b.unitsPeer(t, "a", rwTerms), b.unitsPeer(t, "w", rwTerms)
 	const others = 300
@@ -350,7 +350,7 @@ func TestUnits_S22_ToldOnce(t *testing.T) {
 	b.put(t, "k", h, time.Minute)
 	a.reads()
 	w.wants("write", waits, w.units(0, 0, all))
-	told := func() (n int) {
+	notified := func() (n int) {
 		for _, record := range b.hash(t, "k") {
 			if words := strings.Fields(record); len(words) == 5 && words[0] != "rw" && words[3] == "1" {
 				n++
@@ -358,9 +358,9 @@ func TestUnits_S22_ToldOnce(t *testing.T) {
 		}
 		return n
 	}
-	want(t, "told", told(), 256)
+	want(t, "notified", notified(), 256)
 	w.wants("confirm", waits, w.units(-1, all, all))
-	want(t, "told", told(), others+1)
+	want(t, "notified", notified(), others+1)
 	a.contended()
 	w.wants("confirm", waits, w.units(-1, all, all))
 	a.silent()
@@ -488,7 +488,7 @@ func TestUnits_InspectAndForce(t *testing.T) {
 		}
 		want(t, "kind", info.Kind, "sem")
 		want(t, "capacity", info.Capacity, int64(5))
-		want(t, "standing", info.InLine, 1)
+		want(t, "in line", info.InLine, 1)
 		want(t, "first", info.First, "w")
 		for _, h := range info.Holders {
 			want(t, "units of "+h.Client, h.Count, map[string]int64{"a": 3, "x": 2}[h.Client])

@@ -11,7 +11,7 @@ import (
 	"github.com/anteroom/anteroom/queue"
 )
 
-// instant carries out orders at once, as if Redis granted everything in no time, so that only the queue is measured.
+// instant carries out orders immediately, as if Redis granted everything in no time, so that only the queue is measured.
 func instant(s *queue.Synchronizer, grants *atomic.Uint64, order queue.Order) {
 	for {
 		switch order {

@@ -26,7 +26,7 @@ func (s *Synchronizer) String() string {
 	return fmt.Sprintf("queue.Synchronizer[fair=%v waiting=%d %+v]", s.fair, s.Len(), s.Current())
 }
 
-// AddReader is what TryJoin does before it looks, and Withdraw what it does if it looked in vain.
+// AddReader is what TryJoin does before it checks, and Withdraw what it does if the check fails.
 func (g *Gate) AddReader() { g.word.Add(oneReader) }
 func (g *Gate) Withdraw()  { g.withdraw() }
 

@@ -85,7 +85,7 @@ func (r *gateRedis) state() {
 	if rand.IntN(4) == 0 {
 		r.n.refused.Add(1)
 		r.g.Refuse(errRefused)
-		r.obey(queue.Restate) // who stands is called some time
+		r.obey(queue.Restate) // a client in line is called some time
 		return
 	}
 	r.n.grants.Add(1)
@@ -192,7 +192,7 @@ func TestGate_HammerLocks(t *testing.T) {
 	}
 }
 
-// Everything at once: losses, contexts that end, tries, downgrades, closing, waiters that come again. Those that cannot
+// Everything in parallel: losses, contexts that end, tries, downgrades, closing, waiters that come again. Those that cannot
 // be notified exclude each other whatever is lost; the others as long as their stay has not ended.
 func TestGate_HammerEverything(t *testing.T) {
 	for name, fair := range map[string]bool{"fair": true, "non-fair": false} {
@@ -206,7 +206,7 @@ func TestGate_HammerEverything(t *testing.T) {
 					return
 				}
 				if time.Now().After(end) {
-					t.Fatal("the hammer never met: " + missed)
+					t.Fatal("the hammer never had: " + missed)
 				}
 			}
 		})
@@ -314,7 +314,7 @@ func (p *place) write(t *testing.T) {
 	p.writers.Add(-1)
 }
 
-// Permits of different sizes, given up, lost, and released by whoever.
+// Permits of different sizes, given up, lost, and released by any goroutine.
 func TestGate_HammerSemaphore(t *testing.T) {
 	for name, lose := range map[string]bool{"calm": false, "losses": true} {
 		t.Run(name, func(t *testing.T) {
@@ -488,6 +488,6 @@ func TestGate_I15_AReaderThatJoinsBesideAWriter(t *testing.T) {
 	stop.Store(true)
 	reader.Wait()
 	if refused == 0 || alone == 0 {
-		t.Errorf("%d writers met a reader, %d were alone", refused, alone)
+		t.Errorf("%d writers found a reader, %d were alone", refused, alone)
 	}
 }

@@ -82,7 +82,7 @@ func (x *gateFixture) enterAs(w *queue.Waiter) *visitor {
 	return v
 }
 
-// come is enter for one that must come in at once.
+// come is enter for one that must come in immediately.
 func (x *gateFixture) come(need int64, kind queue.Kind) *visitor {
 	x.t.Helper()
 	v := x.enter(need, kind)

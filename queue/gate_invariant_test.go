@@ -202,7 +202,7 @@ func TestGate_I16_NobodyComesInAfterTheDeadline(t *testing.T) {
 	})
 }
 
-// The end of the turn is seen by the clock, by whoever comes first after it.
+// The end of the turn is seen by the clock, by the first to come after it.
 func TestGate_I16_AContendedGateClosesAtTheEndOfTheTurn(t *testing.T) {
 	rwGates(t, func(x *gateFixture) {
 		x.open(all)
@@ -694,7 +694,7 @@ func TestGate_I26_WhatIsGivenBackIsNotUsed(t *testing.T) {
 		x.give(5)
 		x.come(2, hold)
 		x.must("used", x.g.Shrink(1), false)
-		x.must("the rest", x.g.Shrink(2), true)
+		x.must("all others", x.g.Shrink(2), true)
 		x.must("units", x.g.Demand().Units, int64(2))
 	})
 }
@@ -738,7 +738,7 @@ func TestGate_DowngradeWhenContended(t *testing.T) {
 	})
 }
 
-// I13 of a Gate: whoever was admitted after its context had ended has not come in.
+// I13 of a Gate: a waiter that is admitted after its context has ended has not come in.
 func TestGate_I13_AnEndedContextNeverComesIn(t *testing.T) {
 	rwGates(t, func(x *gateFixture) {
 		for _, need := range []int64{1, all} {

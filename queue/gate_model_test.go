@@ -12,7 +12,7 @@ import (
 )
 
 // gateModel says what a Gate must do in the plainest way: slices, one goroutine, no word. Everybody who was woken has
-// looked before the next step, so a Gate that is not fair differs from a fair one only in whom readers pass.
+// checked before the next step, so a Gate that is not fair differs from a fair one only in whom readers pass.
 type gateModel struct {
 	all                           int64
 	fair                          bool
@@ -66,7 +66,7 @@ func (m *gateModel) barred(g *guestOf) bool {
 	return m.writes() || m.whole(g) && len(m.inside) > 0
 }
 
-func (m *gateModel) fits(g *guestOf) bool { return !m.barred(g) && m.with(g) <= m.units }
+func (m *gateModel) suffices(g *guestOf) bool { return !m.barred(g) && m.with(g) <= m.units }
 
 func (m *gateModel) admits() bool {
 	m.over = m.over || m.contended && m.now >= m.turnEnds
@@ -91,7 +91,7 @@ func (m *gateModel) pass(together bool) {
 		if together && !m.fair && m.whole(g) && !g.owed {
 			continue
 		}
-		if !m.fits(g) {
+		if !m.suffices(g) {
 			return
 		}
 		m.line = drop(m.line, g)
@@ -128,9 +128,9 @@ func (m *gateModel) settle(together bool) {
 func (m *gateModel) enter(g *guestOf) string {
 	result := "in"
 	switch free := m.admits() && len(m.line) == 0; {
-	case free && m.fits(g):
+	case free && m.suffices(g):
 		m.admit(g)
-	case g.kind.IsTry() && (len(m.line) > 0 || m.over || m.lost() || m.barred(g) || m.fits(g)):
+	case g.kind.IsTry() && (len(m.line) > 0 || m.over || m.lost() || m.barred(g) || m.suffices(g)):
 		result = "refused"
 	default:
 		result = "queued"
@@ -247,7 +247,7 @@ func (r *gateTrial) enterNew() {
 
 func (r *gateTrial) enterOne(g *guestOf, w *queue.Waiter) {
 	r.note("enter %d need=%d %v first=%v", w.Owner, w.Need, w.Kind, w.First)
-	g.visitor = &visitor{w: w} // the model looks at First
+	g.visitor = &visitor{w: w} // the model reads First
 	result := r.m.enter(g)
 	g.visitor = r.enterAs(w)
 	r.order(g.order)
@@ -291,7 +291,7 @@ func (r *gateTrial) exit() {
 	case reader(g) && !again:
 		open := r.m.open()
 		r.m.inside = drop(r.m.inside, g)
-		if !open && !slices.ContainsFunc(r.m.inside, reader) { // else nobody looks
+		if !open && !slices.ContainsFunc(r.m.inside, reader) { // else nobody checks
 			r.m.settle(false)
 		}
 		r.order(r.g.Leave())
@@ -445,7 +445,7 @@ func TestGate_RandomHistoriesAgreeWithTheModel(t *testing.T) {
 	}
 }
 
-// finish grants whatever is wanted and lets everybody exit, so that the history also shows that nobody is stuck.
+// finish grants all that is asked for and lets everybody exit, so that the history also shows that nobody is stuck.
 func (r *gateTrial) finish() {
 	r.note("finish")
 	for len(r.m.line)+len(r.m.inside) > 0 {

@@ -21,7 +21,7 @@ type redis struct {
 	work     sync.WaitGroup
 	releases atomic.Int32 // under way: never more than one
 	grants   atomic.Uint64
-	unwanted atomic.Int64 // grants that came when nobody wanted them
+	unused   atomic.Int64 // grants that came when nobody waited
 	orders   [4]atomic.Int64
 
 	refuse, lose float64 // the probability of each answer
@@ -51,7 +51,7 @@ func (r *redis) ask() {
 		}
 		grant := r.grants.Add(1)
 		if !r.s.Granted(grant) {
-			r.unwanted.Add(1)
+			r.unused.Add(1)
 			return
 		}
 		if rand.Float64() < r.lose {
@@ -64,7 +64,7 @@ func (r *redis) ask() {
 
 func (r *redis) release() {
 	runtime.Gosched()
-	r.releases.Add(-1) // before the transition, after which the next may be ordered at once
+	r.releases.Add(-1) // before the transition, after which the next may be ordered immediately
 	r.obey(r.s.Released())
 }
 
@@ -153,7 +153,7 @@ type tally struct {
 	in, left, refused, rejected, nested, lost, again atomic.Int64
 }
 
-// Every kind, contexts that end at any moment, refusals, losses, re-entry and second entries at once. Exclusion is
+// Every kind, contexts that end at any moment, refusals, losses, re-entry and second entries in parallel. Exclusion is
 // checked among owners whose tenure is current: after a loss, a Hold may overlap with its successor, and its exits
 // are then Stale.
 func TestQueue_HammerEverything(t *testing.T) {
@@ -164,7 +164,7 @@ func TestQueue_HammerEverything(t *testing.T) {
 		missing := func() (cases []string) {
 			for name, count := range map[string]*atomic.Int64{
 				"in": &n.in, "left": &n.left, "refused": &n.refused, "rejected": &n.rejected, "nested": &n.nested, "lost": &n.lost,
-				"again": &n.again, "unwanted": &r.unwanted, "StartAttempt": &r.orders[queue.StartAttempt],
+				"again": &n.again, "unused": &r.unused, "StartAttempt": &r.orders[queue.StartAttempt],
 				"EndAttempt": &r.orders[queue.EndAttempt], "SendRelease": &r.orders[queue.SendRelease],
 			} {
 				if count.Load() == 0 {
@@ -193,7 +193,7 @@ func TestQueue_HammerEverything(t *testing.T) {
 			})
 		}
 		if cases := missing(); len(cases) > 0 && !testing.Short() {
-			t.Errorf("the hammer never met: %v", cases)
+			t.Errorf("the hammer never had: %v", cases)
 		}
 	})
 }

@@ -56,13 +56,13 @@ func TestQueue_InspectionShowsWhoWaits(t *testing.T) {
 			must(x, "waiter", waiting[i], want[i])
 		}
 		front, first := x.s.Peek(1)
-		must(x, "Look(1)", len(first), 1)
+		must(x, "Peek(1)", len(first), 1)
 		must(x, "who is first", first[0].Owner, 2)
 		must(x, "and in the Front", front.First.Owner, 2)
 		must(x, "how many there are", front.Waiting, 2)
 		must(x, "whose it is", front.Current, x.s.Current())
 		_, more := x.s.Peek(3)
-		must(x, "Look(3)", len(more), 2)
+		must(x, "Peek(3)", len(more), 2)
 		must(x, "somebody waits", x.s.Len() > 0, true)
 		found, is := x.s.Find(3)
 		found.Since = want[1].Since
@@ -75,7 +75,7 @@ func TestQueue_InspectionShowsWhoWaits(t *testing.T) {
 }
 
 // The first waiter is the one that has waited longest; once that one has left the queue, another is first.
-func TestQueue_LookIsLengthAndFirstWait(t *testing.T) {
+func TestQueue_LengthAndFirstWait(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		line := func(length int, first time.Duration) {
 			x.t.Helper()
@@ -101,7 +101,7 @@ func TestQueue_LookIsLengthAndFirstWait(t *testing.T) {
 	})
 }
 
-// A waiter's Since survives Again: it tells since when the goroutine has waited, not since when it entered again.
+// A waiter's Since survives Again: it says since when the goroutine has waited, not since when it entered again.
 func TestQueue_SinceSurvivesAgain(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		time.Sleep(time.Second) // the Synchronizer was made before that

@@ -149,10 +149,10 @@ func TestQueue_I4_WokenBeforeWait(t *testing.T) {
 	})
 }
 
-// Two wake-ups of which the first was not looked at are one, and the newest state counts.
+// Two wake-ups of which the first was not read are one, and the newest state counts.
 func TestQueue_I4_WokenTwice(t *testing.T) {
 	bothModes(t, func(x *fixture) {
-		// The heir of a fair queue is the owner before it looks: it finds that it was.
+		// The heir of a fair queue is the owner before it runs: it finds that it was.
 		if x.fair {
 			p := x.line(queue.Refusable, 1)
 			x.s.Granted(1)
@@ -273,7 +273,7 @@ func TestQueue_I6_PassedForTooLongGetsTheNext(t *testing.T) {
 		late := x.line(queue.NoNotify, 5)
 		head.mustBeIn()
 
-		// The privilege is used up: while late has not looked, a newcomer may pass again.
+		// The privilege is used up: while late has not run, a newcomer may pass again.
 		x.mustExit(head.w.Number, true, queue.HandedOff, queue.Nothing)
 		must(x, "Enter", x.enter(queue.NoNotify, 6).entered(), "in")
 		late.wait()
@@ -284,7 +284,7 @@ func TestQueue_I6_PassedForTooLongGetsTheNext(t *testing.T) {
 
 // The threshold itself is not past it. The privilege leaves the queue with its waiter.
 func TestQueue_I6_WhenTheNextIsNotOwed(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // whoever is woken does not run before this looks
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // no woken goroutine runs before this checks
 	inBubble(t, false, func(x *fixture) {
 		_, owner := x.starve(queue.StarvationThreshold)
 		x.mustExit(owner.w.Number, true, queue.HandedOff, queue.Nothing)
@@ -326,7 +326,7 @@ func TestQueue_I6_FirstIsBeforeAll(t *testing.T) {
 		c := x.enter(queue.Refusable, 3)
 		must(x, "Enter", c.entered(), "in")
 		x.mustLose(1, queue.Owned, queue.StartAttempt)
-		c.again("queued", queue.Nothing) // before b has looked
+		c.again("queued", queue.Nothing) // before b has run
 		x.lined(3, 2)
 		b.wait().mustWait()
 		a.again("queued", queue.Nothing)
@@ -451,7 +451,7 @@ func TestQueue_I9_CountStaysInItsBits(t *testing.T) {
 func TestQueue_I10_HandOffsStayInTheirBits(t *testing.T) {
 	inBubble(t, false, func(x *fixture) {
 		a := x.own(queue.NoNotify, 1, 1)
-		head := x.line(queue.NoNotify, 2) // never looks, so every newcomer barges
+		head := x.line(queue.NoNotify, 2) // never runs, so every newcomer barges
 		tenure := a.w.Number
 		for i := range queue.MaxHandOffs {
 			x.mustExit(tenure, true, queue.HandedOff, queue.Nothing)

@@ -12,8 +12,8 @@ import (
 )
 
 // model says what a Synchronizer must do in the plainest way: slices, no links, no channels, one goroutine. It
-// settles after each step, as a bubble does: a waiter whose goroutine is in Wait looks at once, one that has only
-// entered looks when its Wait begins. So every order of wake-up and look occurs.
+// settles after each step, as a bubble does: a waiter whose goroutine is in Wait checks immediately, one that has only
+// entered checks when its Wait begins. So every order of wake-up and check occurs.
 type model struct {
 	fair     bool
 	state    queue.State
@@ -24,7 +24,7 @@ type model struct {
 	last     uint64
 	owner    *guest
 	line     []*guest
-	given    []*guest // admitted by a hand-off, and not looked yet
+	given    []*guest // admitted by a hand-off, and not run yet
 	now      time.Duration
 }
 
@@ -126,13 +126,13 @@ func (m *model) giveUp(g *guest) queue.Order {
 	return m.offer(m.handOffs)
 }
 
-// settle lets every waiter look that was woken or whose context ended, until nothing moves.
+// settle lets every waiter check that was woken or whose context ended, until nothing moves.
 func (m *model) settle() {
-	for m.look() {
+	for m.check() {
 	}
 }
 
-func (m *model) look() bool {
+func (m *model) check() bool {
 	for _, g := range m.given {
 		if g.waits {
 			m.given = remove(m.given, g)
@@ -334,7 +334,7 @@ func (r *trial) startWait(g *guest) {
 	g.wait()
 }
 
-// answer is what Redis says, mostly something that fits the state.
+// answer is what Redis says, mostly something that the state allows.
 func (r *trial) answer() {
 	switch n := r.intN(4); {
 	case r.m.state == queue.Releasing && n < 3:

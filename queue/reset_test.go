@@ -29,7 +29,7 @@ func TestQueue_ResetWaiterParksAgain(t *testing.T) {
 	})
 }
 
-// Only an admitted waiter is known to have looked at every wake-up.
+// Only an admitted waiter is known to have read every wake-up.
 func TestQueue_ResetOfAWaiterThatDidNotComeInPanics(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		mustPanic(x, "new", func() { new(queue.Waiter).Reset() })

@@ -90,7 +90,7 @@ func TestQueue_RefuseFailsOnlyATry(t *testing.T) {
 // A grant that comes when nobody wants it, or when there is another, changes nothing.
 func TestQueue_GrantedIsTakenOnlyWhileAcquiring(t *testing.T) {
 	bothModes(t, func(x *fixture) {
-		unwanted := func(state queue.State) {
+		unused := func(state queue.State) {
 			t.Helper()
 			before, waiting := x.s.Current(), x.s.Len()
 			must(x, "state", before.State, state)
@@ -98,27 +98,27 @@ func TestQueue_GrantedIsTakenOnlyWhileAcquiring(t *testing.T) {
 			must(x, "Current", x.s.Current(), before)
 			must(x, "waiting", x.s.Len(), waiting)
 		}
-		unwanted(queue.Free)
+		unused(queue.Free)
 		a := x.own(queue.NoNotify, 1, 1)
-		unwanted(queue.Owned)
+		unused(queue.Owned)
 		b := x.line(queue.NoNotify, 2)
 		x.s.Exit(a.w.Number, true)
 		if !x.fair {
-			unwanted(queue.Granted)
+			unused(queue.Granted)
 		}
 		b.wait().mustBeIn()
 		x.s.Lose(1)
-		unwanted(queue.Lost)
+		unused(queue.Lost)
 		x.s.Exit(b.w.Number, true)
 		a = x.own(queue.NoNotify, 1, 2)
 		x.park(queue.NoNotify, 2)
 		x.s.Exit(a.w.Number, false)
-		unwanted(queue.Releasing)
+		unused(queue.Releasing)
 		x.drain()
 	})
 }
 
-func TestQueue_FailTellsAllButLock(t *testing.T) {
+func TestQueue_FailEndsAllButLock(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		try := x.park(queue.Try|queue.Refusable|queue.NoNotify, 1)
 		hold, lock := x.park(queue.Refusable, 2), x.park(queue.NoNotify, 3)
@@ -171,7 +171,7 @@ func TestQueue_FailBehindAnOwner(t *testing.T) {
 	})
 }
 
-func TestQueue_AnAttemptGoesOnForTheNextWaiter(t *testing.T) {
+func TestQueue_AnAttemptContinuesForTheNextWaiter(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		first, second := x.park(queue.Refusable, 1), x.park(queue.Refusable, 2)
 		first.giveUp()

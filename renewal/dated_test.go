@@ -21,7 +21,7 @@ func about(t *testing.T, what string, at, begin time.Time, want time.Duration) {
 	}
 }
 
-// The wall clock was set while the Manager lived: each time that it tells is by the clock
+// The wall clock was set while the Manager lived: each time that it reports is by the clock
 // that is right now, as any time that is read beside it, and compares as it did before.
 func TestDated_AfterTheClockWasSet(t *testing.T) {
 	for name, d := range map[string]time.Duration{"forward": time.Hour, "back": -time.Hour} {
@@ -46,7 +46,7 @@ func TestDated_AfterTheClockWasSet(t *testing.T) {
 			causes := make(chan renewal.Cause, 1)
 			over := spec(2, nil)
 			over.Period, over.SentAt = -1, begin.Add(-10*time.Minute)
-			over.Owner = told(over, func(c renewal.Cause) { causes <- c })
+			over.Owner = notifiedBy(over, func(c renewal.Cause) { causes <- c })
 			m.Add(over)
 			c := <-causes
 			about(t, "Cause.At", c.At, begin, -9*time.Minute-30*time.Second)

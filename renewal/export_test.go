@@ -86,7 +86,7 @@ func (m *Manager) Check() string {
 		case s.flying < 0 || s.flying > m.cfg.InFlight:
 			return "a shard has too many batches under way"
 		case s.leases == 0 && s.flying == 0 && m.run != nil && m.armed == never:
-			return "an empty shard is remembered, and the loop will not look"
+			return "an empty shard is remembered, and the loop will not check it"
 		}
 	}
 	return ""

@@ -29,7 +29,7 @@ func (o *over) note(field string) {
 	o.fields[field] = true
 }
 
-func (o *over) look(items []renewal.Item) {
+func (o *over) check(items []renewal.Item) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, it := range items {
@@ -53,7 +53,7 @@ func TestLease_I5_NoCallbackBeforeTheHandOver(t *testing.T) {
 			var o over
 			s, k := &sender{}, &losses{}
 			s.answer = func(_ context.Context, _ string, items []renewal.Item) []renewal.Result {
-				o.look(items)
+				o.check(items)
 				return renewed(items)
 			}
 			slow := func(*renewal.Lease, time.Duration) { time.Sleep(200 * time.Millisecond) }
@@ -151,7 +151,7 @@ func TestLease_I5_NothingIsLeftOfABatch(t *testing.T) {
 }
 
 // The Sender learns when it was handed the batch: its time limit counts from there.
-func TestLease_I5_TheSenderIsToldWhen(t *testing.T) {
+func TestLease_I5_TheSenderKnowsWhen(t *testing.T) {
 	s, k := &sender{}, &losses{}
 	bubble(t, renewal.Config{Sender: s}, func(t *testing.T, m *renewal.Manager) {
 		addLate(m, spec(1, k), func(*renewal.Lease) { time.Sleep(time.Second) })
@@ -170,12 +170,12 @@ func TestManager_I9_CallbacksDelayNothing(t *testing.T) {
 	s, k := &sender{}, &losses{}
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
-		told := map[string]int{}
+		notified := map[string]int{}
 		slow := func(what string) {
 			time.Sleep(200 * time.Millisecond)
 			mu.Lock()
 			defer mu.Unlock()
-			told[what]++
+			notified[what]++
 		}
 		m := renewal.New(renewal.Config{
 			Sender: s, BatchSize: 8, InFlight: 1, Rand: top,
@@ -203,17 +203,17 @@ func TestManager_I9_CallbacksDelayNothing(t *testing.T) {
 		for _, b := range sent {
 			equal(t, "sent", b.at.Sub(begin), 10*time.Second)
 		}
-		equal(t, "told", k.total(), 5)
-		equal(t, "told of the last", k.when("f200").Sub(begin), 10*time.Second+100*time.Millisecond)
+		equal(t, "notified", k.total(), 5)
+		equal(t, "notified of the last", k.when("f200").Sub(begin), 10*time.Second+100*time.Millisecond)
 		m.Stop()
-		equal(t, "renewed", told["renewed"], 32)
-		equal(t, "lost", told["lost"], 5)
-		equal(t, "failed", told["failed"], 0)
+		equal(t, "renewed", notified["renewed"], 32)
+		equal(t, "lost", notified["lost"], 5)
+		equal(t, "failed", notified["failed"], 0)
 	})
 }
 
 // OnLost comes after every Lost of its round, with the cause at hand, and once for each.
-func TestManager_I9_LossesAreReportedAfterTheyAreTold(t *testing.T) {
+func TestManager_I9_LossesAreReportedAfterTheNotice(t *testing.T) {
 	s, k := &sender{}, &losses{}
 	var mu sync.Mutex
 	var reported []renewal.Cause

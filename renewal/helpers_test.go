@@ -27,7 +27,7 @@ type batch struct {
 }
 
 // sender is a Sender under the test's control. answer decides one batch; nil
-// renews everything at once.
+// renews everything immediately.
 type sender struct {
 	answer func(ctx context.Context, shard string, items []renewal.Item) []renewal.Result
 	quiet  bool // do not keep the batches
@@ -37,7 +37,7 @@ type sender struct {
 	sends   int            // items
 	flying  map[string]int // by shard
 	most    map[string]int
-	twice   bool // an item was in two batches at once
+	twice   bool // an item was in two batches at the same time
 	inside  map[string]bool
 }
 
@@ -103,19 +103,19 @@ func failed(items []renewal.Item) []renewal.Result {
 
 // losses collects what the holders learn, with the moment of that.
 type losses struct {
-	mu   sync.Mutex
-	told map[string][]renewal.Cause
-	at   map[string]time.Time
+	mu       sync.Mutex
+	notified map[string][]renewal.Cause
+	at       map[string]time.Time
 }
 
 func (k *losses) of(field string) func(renewal.Cause) {
 	return func(c renewal.Cause) {
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		if k.told == nil {
-			k.told, k.at = map[string][]renewal.Cause{}, map[string]time.Time{}
+		if k.notified == nil {
+			k.notified, k.at = map[string][]renewal.Cause{}, map[string]time.Time{}
 		}
-		k.told[field] = append(k.told[field], c)
+		k.notified[field] = append(k.notified[field], c)
 		k.at[field] = time.Now()
 	}
 }
@@ -123,7 +123,7 @@ func (k *losses) of(field string) func(renewal.Cause) {
 func (k *losses) get(field string) []renewal.Cause {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.told[field]
+	return k.notified[field]
 }
 
 func (k *losses) when(field string) time.Time {
@@ -136,7 +136,7 @@ func (k *losses) total() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	n := 0
-	for _, c := range k.told {
+	for _, c := range k.notified {
 		n += len(c)
 	}
 	return n
@@ -176,8 +176,8 @@ func (o owner) Names() (key, field string) { return "k" + o.field, o.field }
 // silent is an owner whom nobody asks and who does nothing.
 var silent = owner{lost: func(renewal.Cause) {}}
 
-// told returns the owner of sp with another way of being notified.
-func told(sp renewal.Spec, lost func(renewal.Cause)) owner {
+// notifiedBy returns the owner of sp with another way of being notified.
+func notifiedBy(sp renewal.Spec, lost func(renewal.Cause)) owner {
 	return owner{fieldOf(sp), lost}
 }
 
@@ -199,7 +199,7 @@ func one(t *testing.T, k *losses, field string) renewal.Cause {
 	t.Helper()
 	got := k.get(field)
 	if len(got) != 1 {
-		t.Fatalf("%s was told %d times (%v), want once", field, len(got), got)
+		t.Fatalf("%s was notified %d times (%v), want once", field, len(got), got)
 	}
 	return got[0]
 }

@@ -16,7 +16,7 @@ import (
 // I1: End, Lose, a refusal and the deadline race for each lease; exactly one
 // wins, and Lost is called exactly for the losses.
 func TestLease_I1_LeavesActiveOnce(t *testing.T) {
-	var told, ended, lost [500]atomic.Int32
+	var notified, ended, lost [500]atomic.Int32
 	s := &sender{quiet: true}
 	s.answer = func(_ context.Context, _ string, items []renewal.Item) []renewal.Result {
 		return all(items, renewal.Result{Gone: true, SentAt: time.Now()})
@@ -24,12 +24,12 @@ func TestLease_I1_LeavesActiveOnce(t *testing.T) {
 	m := renewal.New(renewal.Config{Sender: s, BatchSize: 8})
 	m.Start()
 	var wg sync.WaitGroup
-	for i := range told {
+	for i := range notified {
 		l := m.Add(renewal.Spec{
 			Lease:  time.Duration(1+i%3) * time.Millisecond,
 			Period: time.Millisecond / 2, SentAt: time.Now(),
 			Owner: owner{lost: func(renewal.Cause) {
-				told[i].Add(1)
+				notified[i].Add(1)
 				if ended[i].Load() > 0 {
 					t.Error("Lost after End returned true")
 				}
@@ -50,15 +50,15 @@ func TestLease_I1_LeavesActiveOnce(t *testing.T) {
 	}
 	wg.Wait()
 	m.Stop()
-	for i := range told {
-		e, p, n := ended[i].Load(), lost[i].Load(), told[i].Load()
+	for i := range notified {
+		e, p, n := ended[i].Load(), lost[i].Load(), notified[i].Load()
 		if e+n != 1 || p > n {
-			t.Errorf("lease %d: ended %d, lost by call %d, told %d", i, e, p, n)
+			t.Errorf("lease %d: ended %d, lost by call %d, notified %d", i, e, p, n)
 		}
 	}
 }
 
-// I2: validity follows the clock while the loop is blocked, and a late
+// I2: validity is by the clock while the loop is blocked, and a late
 // confirmation or Extend does not bring it back.
 func TestLease_I2_NothingBringsValidityBack(t *testing.T) {
 	s, k := &sender{}, &losses{}
@@ -73,7 +73,7 @@ func TestLease_I2_NothingBringsValidityBack(t *testing.T) {
 		blocker := spec(2, k)
 		blocker.Period, blocker.Lease = -1, 10*time.Second+blocker.Margin
 		blocker.SentAt = begin.Add(time.Second) // lost at 11 s
-		blocker.Owner = told(blocker, func(renewal.Cause) { time.Sleep(30 * time.Second) })
+		blocker.Owner = notifiedBy(blocker, func(renewal.Cause) { time.Sleep(30 * time.Second) })
 		m.Add(blocker)
 
 		time.Sleep(28500*time.Millisecond - 1)
@@ -117,7 +117,7 @@ func TestLease_I3_DeadlineOnlyMovesForward(t *testing.T) {
 }
 
 // I3: an extended fixed lease is lost at the new deadline.
-func TestLease_I3_ExtendMovesTheTelling(t *testing.T) {
+func TestLease_I3_ExtendMovesTheNotice(t *testing.T) {
 	s, k := &sender{}, &losses{}
 	bubble(t, renewal.Config{Sender: s}, func(t *testing.T, m *renewal.Manager) {
 		begin := time.Now()
@@ -127,11 +127,11 @@ func TestLease_I3_ExtendMovesTheTelling(t *testing.T) {
 		time.Sleep(20 * time.Second)
 		l.Extend(time.Now(), 30*time.Second)
 		time.Sleep(time.Hour)
-		equal(t, "told", k.when("f1").Sub(begin), 48500*time.Millisecond)
+		equal(t, "notified", k.when("f1").Sub(begin), 48500*time.Millisecond)
 	})
 }
 
-// I4: a Sender that never answers, nor minds its context, delays no telling:
+// I4: a Sender that never answers, nor minds its context, delays no notice:
 // not of what is under way, nor of what waits behind it.
 func TestManager_I4_HangingBatchesDelayNoDeadline(t *testing.T) {
 	s, k := &sender{}, &losses{}
@@ -149,7 +149,7 @@ func TestManager_I4_HangingBatchesDelayNoDeadline(t *testing.T) {
 		}
 		time.Sleep(28500 * time.Millisecond)
 		synctest.Wait()
-		equal(t, "told", k.total(), 10)
+		equal(t, "notified", k.total(), 10)
 		equal(t, "first", k.when("f0").Sub(begin), 28500*time.Millisecond)
 		equal(t, "under way", one(t, k, "f0").Err, renewal.ErrNoAnswer)
 		equal(t, "waiting", one(t, k, "f9").Err, renewal.ErrNoSlot)
@@ -215,7 +215,7 @@ func TestLease_I5_NothingIsSentAfterTheDeadline(t *testing.T) {
 		queued := m.Add(spec(2, k))
 		blocker := spec(3, k)
 		blocker.Period, blocker.Lease = 0, 20*time.Second
-		blocker.Owner = told(blocker, func(renewal.Cause) { time.Sleep(30 * time.Second) })
+		blocker.Owner = notifiedBy(blocker, func(renewal.Cause) { time.Sleep(30 * time.Second) })
 		m.Add(blocker)
 		time.Sleep(31 * time.Second)
 		synctest.Wait()
@@ -275,7 +275,7 @@ func TestManager_I6_InFlightLimit(t *testing.T) {
 		for _, b := range s.sent() {
 			equal(t, "batch", len(b.items), 10)
 		}
-		equal(t, "in flight at rest", m.Stats().InFlight, 0)
+		equal(t, "in flight in the end", m.Stats().InFlight, 0)
 	})
 }
 
@@ -323,11 +323,11 @@ func TestManager_I7_LossesComeFirst(t *testing.T) {
 		m.Add(spec(1, k))
 		sp := spec(2, k)
 		sp.Period, sp.Margin = 0, 20*time.Second
-		sp.Owner = told(sp, func(renewal.Cause) { order = append(order, "told") })
+		sp.Owner = notifiedBy(sp, func(renewal.Cause) { order = append(order, "notified") })
 		m.Add(sp)
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		if len(order) != 2 || order[0] != "told" {
+		if len(order) != 2 || order[0] != "notified" {
 			t.Errorf("order %v", order)
 		}
 	})
@@ -399,16 +399,16 @@ func TestManager_I8_RandomLife(t *testing.T) {
 			}
 			now := m.Now()
 			for i, l := range leases {
-				told := len(k.get(fmt.Sprintf("f%d", i)))
+				notified := len(k.get(fmt.Sprintf("f%d", i)))
 				switch {
-				case ended[i] && (told != 0 || l.State() != renewal.StateEnded),
-					l.State() == renewal.StateLost && told != 1,
-					l.State() == renewal.StateActive && (told != 0 || !l.Valid(now)):
-					t.Fatalf("seed %d lease %d: ended %v, told %d, %v", seed, i, ended[i], told, l.State())
+				case ended[i] && (notified != 0 || l.State() != renewal.StateEnded),
+					l.State() == renewal.StateLost && notified != 1,
+					l.State() == renewal.StateActive && (notified != 0 || !l.Valid(now)):
+					t.Fatalf("seed %d lease %d: ended %v, notified %d, %v", seed, i, ended[i], notified, l.State())
 				}
 			}
 			if s.twice {
-				t.Error("a lease was in two batches at once")
+				t.Error("a lease was in two batches at the same time")
 			}
 		})
 	}

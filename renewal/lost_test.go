@@ -12,13 +12,13 @@ import (
 )
 
 // Why a lease is lost can be asked from the moment at which that was concluded, also
-// while the loop still tells others.
-func TestLease_LostSaysWhyBeforeItIsTold(t *testing.T) {
+// while the loop still notifies others.
+func TestLease_LostSaysWhyBeforeTheNotice(t *testing.T) {
 	k := &losses{}
 	bubble(t, renewal.Config{Sender: &sender{}}, func(t *testing.T, m *renewal.Manager) {
 		until := make(chan struct{})
 		blocker := spec(0, k)
-		blocker.Owner = told(blocker, func(renewal.Cause) { <-until })
+		blocker.Owner = notifiedBy(blocker, func(renewal.Cause) { <-until })
 		m.Add(blocker).Lose(renewal.Cause{Reason: renewal.ReasonClosed})
 		synctest.Wait()
 		l := m.Add(spec(1, k))
@@ -30,11 +30,11 @@ func TestLease_LostSaysWhyBeforeItIsTold(t *testing.T) {
 		time.Sleep(time.Second)
 		c, lost := l.Lost()
 		if !lost || c.Reason != renewal.ReasonForced || !c.At.Equal(at) || len(k.get("f1")) != 0 {
-			t.Fatalf("%v, %+v, told %v", lost, c, k.get("f1"))
+			t.Fatalf("%v, %+v, notified %v", lost, c, k.get("f1"))
 		}
 		close(until)
 		synctest.Wait()
-		equal(t, "the cause that is told", one(t, k, "f1"), c)
+		equal(t, "the cause of the notice", one(t, k, "f1"), c)
 		ended := m.Add(spec(2, k))
 		ended.End()
 		if c, lost := ended.Lost(); lost {

@@ -27,21 +27,21 @@ func TestLease_I3_CountsFromTheSend(t *testing.T) {
 	})
 }
 
-// I7: one lease is lost at the moment at which another is due. However long the telling
+// I7: one lease is lost at the moment at which another is due. However long the notice
 // takes, the batch comes after it.
-func TestManager_I7_NoBatchBeforeTheTelling(t *testing.T) {
+func TestManager_I7_NoBatchBeforeTheNotice(t *testing.T) {
 	s, k := &sender{}, &losses{}
 	bubble(t, renewal.Config{Sender: s}, func(t *testing.T, m *renewal.Manager) {
 		begin := time.Now()
 		over := spec(1, k)
 		over.Period, over.Lease = 0, 11500*time.Millisecond // over when the other is due
-		over.Owner = told(over, func(renewal.Cause) { time.Sleep(time.Second) })
+		over.Owner = notifiedBy(over, func(renewal.Cause) { time.Sleep(time.Second) })
 		m.Add(over)
 		m.Add(spec(2, k))
 		time.Sleep(12 * time.Second)
 		synctest.Wait()
 		if sent := s.sent(); len(sent) != 1 || sent[0].at.Sub(begin) != 11*time.Second {
-			t.Errorf("%d batches, the first after %v; want one, after the telling ended at 11s", len(sent), sent[0].at.Sub(begin))
+			t.Errorf("%d batches, the first after %v; want one, after the notice ended at 11s", len(sent), sent[0].at.Sub(begin))
 		}
 	})
 }
@@ -71,7 +71,7 @@ func TestManager_ALoneLeaseSharesWhatIsThere(t *testing.T) {
 		sp := spec(1, k)
 		sp.Owner = namer{}
 		m.Add(sp).End()
-		synctest.Wait() // the loop has looked, and sleeps for a heartbeat
+		synctest.Wait() // the loop has checked, and sleeps for a heartbeat
 		round := m.Stats().LastRound
 		time.Sleep(time.Millisecond)
 		equal(t, "allocations", testing.AllocsPerRun(100, func() { m.Add(sp).End() }), 1)
@@ -84,9 +84,9 @@ func TestManager_ALoneLeaseSharesWhatIsThere(t *testing.T) {
 	})
 }
 
-// A brief lease wants attention before the loop would look by itself. The first one wakes it; those that come after it,
+// A brief lease wants attention before the loop would check by itself. The first one wakes it; those that come after it,
 // and are ended before the loop runs, do not, until that time has come.
-func TestManager_BriefLeasesThatAreEndedAtOnceWakeTheLoopOnce(t *testing.T) {
+func TestManager_BriefLeasesThatAreEndedImmediatelyWakeTheLoopOnce(t *testing.T) {
 	s, k := &sender{}, &losses{}
 	bubble(t, renewal.Config{Sender: s}, func(t *testing.T, m *renewal.Manager) {
 		sp := spec(1, k)

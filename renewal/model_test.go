@@ -45,8 +45,8 @@ type modelLease struct {
 	again        bool
 	stopped      bool
 	reason       renewal.Reason
-	told         []renewal.Cause
-	toldAt       time.Time
+	notified     []renewal.Cause
+	notifiedAt   time.Time
 	lastDeadline time.Time // as seen
 }
 
@@ -114,7 +114,7 @@ func (v *lives) add(t *testing.T) {
 		Owner: owner{fmt.Sprintf("f%d", len(v.leases)), func(c renewal.Cause) {
 			v.mu.Lock()
 			defer v.mu.Unlock()
-			l.told, l.toldAt = append(l.told, c), time.Now()
+			l.notified, l.notifiedAt = append(l.notified, c), time.Now()
 		}},
 	}
 	l.deadline = l.spec.SentAt.Add(lease - l.spec.Margin)
@@ -269,7 +269,7 @@ func (v *lives) check(t *testing.T) {
 			t.Fatalf("I3: the deadline of %s is %v off, and moved by %v", name, seen.Sub(l.deadline), seen.Sub(l.lastDeadline))
 		}
 		l.lastDeadline = l.deadline
-		v.checkTold(t, l)
+		v.checkNotified(t, l)
 		late := l.state == renewal.StateActive && !l.due.IsZero() && !now.Before(l.due) && !l.flying
 		if late && v.flying[l.spec.Shard] < modelInFlight {
 			t.Fatalf("%s has been due for %v, and there is a free slot", name, now.Sub(l.due))
@@ -277,27 +277,27 @@ func (v *lives) check(t *testing.T) {
 	}
 }
 
-// checkTold: once for a loss and never otherwise; for the deadline neither before it nor after.
-func (v *lives) checkTold(t *testing.T, l *modelLease) {
+// checkNotified: once for a loss and never otherwise; for the deadline neither before it nor after.
+func (v *lives) checkNotified(t *testing.T, l *modelLease) {
 	name := fieldOf(l.spec)
 	if l.state != renewal.StateLost {
-		if len(l.told) > 0 {
-			t.Fatalf("I1: %s is told of a loss, and %v", name, l.state)
+		if len(l.notified) > 0 {
+			t.Fatalf("I1: %s is notified of a loss, and %v", name, l.state)
 		}
 		return
 	}
-	if len(l.told) != 1 {
-		t.Fatalf("I1: %s is told %d times", name, len(l.told))
+	if len(l.notified) != 1 {
+		t.Fatalf("I1: %s is notified %d times", name, len(l.notified))
 	}
-	c := l.told[0]
+	c := l.notified[0]
 	if c.Reason != l.reason {
 		t.Fatalf("%s is lost by %v, want %v", name, c.Reason, l.reason)
 	}
 	if c.Reason != renewal.ReasonDeadline && c.Reason != renewal.ReasonFixed {
 		return
 	}
-	if at := l.deadline; !c.At.Equal(at) || !l.toldAt.Equal(at) && !(l.toldAt.Equal(l.added) && at.Before(l.added)) {
-		t.Fatalf("%s is told %v after its deadline, since %v after it", name, l.toldAt.Sub(at), c.At.Sub(at))
+	if at := l.deadline; !c.At.Equal(at) || !l.notifiedAt.Equal(at) && !(l.notifiedAt.Equal(l.added) && at.Before(l.added)) {
+		t.Fatalf("%s is notified %v after its deadline, since %v after it", name, l.notifiedAt.Sub(at), c.At.Sub(at))
 	}
 }
 

@@ -72,19 +72,19 @@ func TestRenewal_TenThousandLeases(t *testing.T) {
 			rounds[b.at] += len(b.items)
 		}
 		// The leases began together and are gathered: 2 s of jitter in steps of 250 ms, or
-		// of as many as may be under way at once, make ten groups for each period.
+		// of as many as may be under way in parallel, make ten groups for each period.
 		if len(rounds) > 61*12 || len(s.sent()) > 61*50 {
 			t.Errorf("%d rounds, %d batches: leases that are due together do not travel together", len(rounds), len(s.sent()))
 		}
 		for at, leases := range rounds {
 			if leases > renewal.DefaultBatchSize*renewal.DefaultInFlight {
-				t.Fatalf("%d leases at once at %v", leases, at)
+				t.Fatalf("%d leases together at %v", leases, at)
 			}
 		}
 	})
 }
 
-func TestRenewal_GoneIsLostAtOnce(t *testing.T) {
+func TestRenewal_GoneIsLostImmediately(t *testing.T) {
 	s, k := &sender{}, &losses{}
 	s.answer = func(_ context.Context, _ string, items []renewal.Item) []renewal.Result {
 		return all(items, renewal.Result{Gone: true, SentAt: time.Now(), Err: errDown})
@@ -98,7 +98,7 @@ func TestRenewal_GoneIsLostAtOnce(t *testing.T) {
 		equal(t, "reason", c.Reason, renewal.ReasonGone)
 		equal(t, "err", c.Err, errDown)
 		equal(t, "at", c.At.Sub(begin), 10*time.Second)
-		equal(t, "told", k.when("f1").Sub(begin), 10*time.Second)
+		equal(t, "notified", k.when("f1").Sub(begin), 10*time.Second)
 		equal(t, "last confirmed", c.LastConfirmed.Sub(begin), 0)
 		equal(t, "state", l.State(), renewal.StateLost)
 		equal(t, "valid", l.Valid(m.Now()), false)
@@ -128,12 +128,12 @@ func TestRenewal_FailingIsRetriedUntilTheDeadline(t *testing.T) {
 		time.Sleep(28500*time.Millisecond - 1)
 		synctest.Wait()
 		equal(t, "valid just before the deadline", l.Valid(m.Now()), true)
-		equal(t, "told before the deadline", k.total(), 0)
+		equal(t, "notified before the deadline", k.total(), 0)
 		equal(t, "healthy", l.Healthy(), false)
 		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		c := one(t, k, "f1")
-		equal(t, "told exactly at", k.when("f1").Sub(begin), 28500*time.Millisecond)
+		equal(t, "notified exactly at", k.when("f1").Sub(begin), 28500*time.Millisecond)
 		equal(t, "at", c.At.Sub(begin), 28500*time.Millisecond)
 		equal(t, "reason", c.Reason, renewal.ReasonDeadline)
 		equal(t, "err", c.Err, errDown)
@@ -228,7 +228,7 @@ func TestRenewal_FixedLeaseEndsAtItsDeadline(t *testing.T) {
 		equal(t, "hurry", l.Hurry(), false)
 		time.Sleep(time.Hour)
 		c := one(t, k, "f1")
-		equal(t, "told", k.when("f1").Sub(begin), 28500*time.Millisecond)
+		equal(t, "notified", k.when("f1").Sub(begin), 28500*time.Millisecond)
 		equal(t, "reason", c.Reason, renewal.ReasonFixed)
 		equal(t, "err", c.Err, nil)
 		equal(t, "sends", s.count(), 0)
@@ -256,7 +256,7 @@ func TestRenewal_StopRenewing(t *testing.T) {
 			time.Sleep(2 * time.Second)
 			equal(t, "next renewal", l.NextDue(), time.Time{})
 			time.Sleep(time.Hour)
-			equal(t, "told", k.when("f1").Sub(begin), end)
+			equal(t, "notified", k.when("f1").Sub(begin), end)
 			equal(t, "reason", one(t, k, "f1").Reason, renewal.ReasonDeadline)
 			if want := map[bool]int{false: 0, true: 1}[inFlight]; s.count() != want {
 				t.Errorf("%d sends, want %d", s.count(), want)
@@ -279,7 +279,7 @@ func TestRenewal_Hurry(t *testing.T) {
 		time.Sleep(time.Second)
 		equal(t, "hurry", l.Hurry(), true)
 		time.Sleep(500 * time.Millisecond)
-		equal(t, "sent at once", s.count(), 1)
+		equal(t, "sent immediately", s.count(), 1)
 		equal(t, "hurry under way", l.Hurry(), true)
 		time.Sleep(time.Second)
 		synctest.Wait()

@@ -60,7 +60,7 @@ func TestBatch_APoisonedKeyTakesNoOtherDown(t *testing.T) {
 				time.Sleep(time.Hour)
 				synctest.Wait()
 				equal(t, "losses", k.total(), 1)
-				equal(t, "told", k.when("f77").Sub(begin), 28500*time.Millisecond)
+				equal(t, "notified", k.when("f77").Sub(begin), 28500*time.Millisecond)
 				var sizes []int
 				for _, b := range s.sent() {
 					for _, it := range b.items {
@@ -111,13 +111,13 @@ func TestBatch_AnOutageKeepsBatchesLarge(t *testing.T) {
 	})
 }
 
-func TestLose_IsToldByTheLoop(t *testing.T) {
+func TestLose_IsReportedByTheLoop(t *testing.T) {
 	s, k := &sender{}, &losses{}
 	bubble(t, renewal.Config{Sender: s}, func(t *testing.T, m *renewal.Manager) {
 		var mu sync.Mutex
 		sp := spec(1, k)
 		inner := sp.Owner
-		sp.Owner = told(sp, func(c renewal.Cause) {
+		sp.Owner = notifiedBy(sp, func(c renewal.Cause) {
 			mu.Lock() // the caller of Lose may hold what Lost needs
 			defer mu.Unlock()
 			inner.Lost(c)
@@ -129,7 +129,7 @@ func TestLose_IsToldByTheLoop(t *testing.T) {
 		synctest.Wait() // the loop sleeps
 		mu.Lock()
 		equal(t, "lose", l.Lose(renewal.Cause{Reason: renewal.ReasonWatchdog, Err: errDown}), true)
-		equal(t, "valid at once", l.Valid(m.Now()), false)
+		equal(t, "valid immediately", l.Valid(m.Now()), false)
 		mu.Unlock()
 		synctest.Wait()
 		c := one(t, k, "f1")
@@ -140,7 +140,7 @@ func TestLose_IsToldByTheLoop(t *testing.T) {
 	})
 }
 
-func TestClockJump_EveryLeaseIsCheckedAtOnce(t *testing.T) {
+func TestClockJump_EveryLeaseIsCheckedImmediately(t *testing.T) {
 	for _, jump := range []time.Duration{time.Minute, -time.Minute, 900 * time.Millisecond} {
 		s, k := &sender{}, &losses{}
 		synctest.Test(t, func(t *testing.T) {
@@ -217,7 +217,7 @@ func TestRestart_OfAStalledLoop(t *testing.T) {
 			begin := time.Now()
 			free := make(chan struct{})
 			blocker := spec(0, k)
-			blocker.Owner = told(blocker, func(renewal.Cause) { <-free })
+			blocker.Owner = notifiedBy(blocker, func(renewal.Cause) { <-free })
 			m.Add(blocker).Lose(renewal.Cause{Reason: renewal.ReasonForced})
 			synctest.Wait()
 			l, other := m.Add(spec(1, k)), m.Add(spec(2, k))
@@ -228,18 +228,18 @@ func TestRestart_OfAStalledLoop(t *testing.T) {
 			st := m.Stats()
 			equal(t, "last round", time.Since(st.LastRound), 15*time.Second)
 			equal(t, "overdue", time.Since(st.NextDue), 5*time.Second)
-			equal(t, "told while stalled", k.total(), 0)
+			equal(t, "notified while stalled", k.total(), 0)
 			if restart {
 				m.Restart()
 				synctest.Wait()
 				equal(t, "renewals after the restart", l.Renewals(), 1)
-				equal(t, "told after the restart", k.when("f2").Sub(begin), 15*time.Second)
+				equal(t, "notified after the restart", k.when("f2").Sub(begin), 15*time.Second)
 			}
 			close(free)
 			time.Sleep(10*time.Second - 1)
 			synctest.Wait()
 			equal(t, "renewals", l.Renewals(), 1)
-			equal(t, "told once", len(k.get("f2")), 1)
+			equal(t, "notified once", len(k.get("f2")), 1)
 			time.Sleep(time.Nanosecond)
 			synctest.Wait()
 			equal(t, "the loop lives", l.Renewals(), 2)
@@ -248,15 +248,15 @@ func TestRestart_OfAStalledLoop(t *testing.T) {
 }
 
 // After a Restart the old loop comes back while the new one is in a Lost. It
-// tells nobody: two loops at once would break the order of the telling.
+// notifies nobody: two loops in parallel would break the order of the notices.
 func TestRestart_TheOldLoopTellsNobody(t *testing.T) {
 	s, k := &sender{}, &losses{}
 	bubble(t, renewal.Config{Sender: s}, func(t *testing.T, m *renewal.Manager) {
 		lose := func(i int, wait chan struct{}) {
 			sp := spec(i, k)
-			tell := sp.Owner
-			sp.Owner = told(sp, func(c renewal.Cause) {
-				tell.Lost(c)
+			notify := sp.Owner
+			sp.Owner = notifiedBy(sp, func(c renewal.Cause) {
+				notify.Lost(c)
 				<-wait
 			})
 			m.Add(sp).Lose(renewal.Cause{Reason: renewal.ReasonForced})
@@ -270,10 +270,10 @@ func TestRestart_TheOldLoopTellsNobody(t *testing.T) {
 		lose(3, c)
 		close(a)
 		synctest.Wait()
-		equal(t, "told while the new loop is busy", len(k.get("f3")), 0)
+		equal(t, "notified while the new loop is busy", len(k.get("f3")), 0)
 		close(b)
 		synctest.Wait()
-		equal(t, "told", k.total(), 3)
+		equal(t, "notified", k.total(), 3)
 	})
 }
 
@@ -299,13 +299,13 @@ func TestStop_GuardsWhileItWaits(t *testing.T) {
 		m.Stop()
 		equal(t, "stopped after the batch", time.Since(begin), 25*time.Second)
 		equal(t, "sends", s.count(), 1)
-		equal(t, "told", k.when("f3").Sub(begin), 18500*time.Millisecond)
+		equal(t, "notified", k.when("f3").Sub(begin), 18500*time.Millisecond)
 		m.Start()
 		m.Stop()
 	})
 }
 
-func TestStop_TellsWhatWasConcluded(t *testing.T) {
+func TestStop_NotifiesOfWhatWasConcluded(t *testing.T) {
 	s, k := &sender{}, &losses{}
 	synctest.Test(t, func(t *testing.T) {
 		s.answer = func(ctx context.Context, _ string, items []renewal.Item) []renewal.Result {
@@ -333,13 +333,13 @@ func TestStop_TellsWhatWasConcluded(t *testing.T) {
 		m.Stop()
 
 		time.Sleep(time.Hour)
-		equal(t, "nothing is told while stopped", k.total(), 2)
-		equal(t, "the clock still tells", queued.Valid(m.Now()), false)
+		equal(t, "nobody is notified while stopped", k.total(), 2)
+		equal(t, "the clock still shows it", queued.Valid(m.Now()), false)
 		equal(t, "check", m.Check(), "")
 	})
 }
 
-func TestStop_ThenStartGoesOn(t *testing.T) {
+func TestStop_ThenStartContinues(t *testing.T) {
 	s, k := &sender{}, &losses{}
 	synctest.Test(t, func(t *testing.T) {
 		hang := true
@@ -406,7 +406,7 @@ func TestStartStop_Stress(t *testing.T) {
 	wg.Wait()
 	m.Stop()
 	equal(t, "check", m.Check(), "")
-	equal(t, "two batches at once", s.twice, false)
+	equal(t, "two batches in parallel", s.twice, false)
 	equal(t, "in flight", m.Stats().InFlight, 0)
 }
 
@@ -451,13 +451,13 @@ func TestLease_LostSinceTheDeadlineAtTheLatest(t *testing.T) {
 	}}}, func(t *testing.T, m *renewal.Manager) {
 		blocker := spec(0, k)
 		blocker.Lease = 20 * time.Second
-		blocker.Owner = told(blocker, func(renewal.Cause) { time.Sleep(30 * time.Second) }) // the loop is stopped
+		blocker.Owner = notifiedBy(blocker, func(renewal.Cause) { time.Sleep(30 * time.Second) }) // the loop is stopped
 		m.Add(blocker)
 		l := m.Add(spec(1, k))
 		time.Sleep(40 * time.Second)
 		deadline := l.Deadline()
 		if !time.Now().After(deadline) || !l.Lose(renewal.Cause{Reason: renewal.ReasonWatchdog, At: time.Now()}) {
-			t.Fatal("the loop did not stand still")
+			t.Fatal("the loop did not stop")
 		}
 		time.Sleep(time.Minute)
 		equal(t, "since", one(t, k, "f1").At, deadline)

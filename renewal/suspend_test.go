@@ -101,7 +101,7 @@ func unrenewed(i int, k *losses) renewal.Spec {
 }
 
 // Glance does not search for a suspension. Valid knows of it all the same as soon as anybody
-// has looked.
+// has checked.
 func TestSuspended_AGlanceKnowsWhatOthersHaveSeen(t *testing.T) {
 	s, k := &sender{}, &losses{}
 	synctest.Test(t, func(t *testing.T) {
@@ -172,7 +172,7 @@ func TestSuspended_SentBeforeAndHeardAfter(t *testing.T) {
 	})
 }
 
-// The round that finds the machine awake again tells of the jump and checks every lease.
+// The round that finds the machine awake again reports the jump and checks every lease.
 func TestSuspended_IsAJump(t *testing.T) {
 	s, k := &sender{}, &losses{}
 	synctest.Test(t, func(t *testing.T) {
@@ -189,7 +189,7 @@ func TestSuspended_IsAJump(t *testing.T) {
 		time.Sleep(1500 * time.Millisecond)
 		synctest.Wait()
 		equal(t, "jump", time.Duration(jumps.Load()), 15*time.Second)
-		equal(t, "checked at once", s.count(), 1)
+		equal(t, "checked immediately", s.count(), 1)
 		equal(t, "valid", l.Valid(m.Now()), true)
 		l.End()
 	})
@@ -232,21 +232,21 @@ func TestSuspended_SentBeforeAndHeardAfterTheClockWasSet(t *testing.T) {
 				m := machine.manager(renewal.Config{Sender: s})
 				defer m.Stop()
 				watch := m.Add(spec(1, k)) // asked, so that each move is noticed
-				look := func() { watch.Valid(m.Now()) }
+				check := func() { watch.Valid(m.Now()) }
 				old := unrenewed(2, k) // a renewal in between would make it young
 				old.SentAt = time.Now()
 				machine.setWall(moves.before)
-				look()
+				check()
 				before := time.Now()
 				machine.sleep(10 * time.Second)
-				look()
+				check()
 				machine.setWall(moves.between)
-				look()
+				check()
 				machine.setWall(-moves.between)
-				look()
+				check()
 				machine.sleep(5 * time.Second)
 				machine.setWall(moves.after)
-				look()
+				check()
 				young := unrenewed(3, k)
 				young.SentAt = time.Now()
 				atTheEdge := old
@@ -327,7 +327,7 @@ func TestSuspended_ALeaseAfterASuspension(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		if at := k.when("f2"); !at.IsZero() {
-			t.Errorf("lost: told after %v, Redis had ended it after %v", at.Sub(begin), sp.Lease)
+			t.Errorf("lost: notified after %v, Redis had ended it after %v", at.Sub(begin), sp.Lease)
 		}
 	})
 }

@@ -141,7 +141,7 @@ func holdAndWaitAcrossProcesses(t *testing.T, a, b *anteroom.Manager) {
 		}
 		got <- h
 	}()
-	eventually(t, patience, "the waiter stands in line", func() bool {
+	eventually(t, patience, "the waiter waits in line", func() bool {
 		info := must[anteroom.Info](t)(a.Inspect(bg, "order:1"))
 		return info.InLine == 1 && info.Token > 0
 	})
@@ -156,7 +156,7 @@ func holdAndWaitAcrossProcesses(t *testing.T, a, b *anteroom.Manager) {
 // waitForAStranger: a holder that calls nobody is waited for on the release channel.
 func waitForAStranger(t *testing.T, admin *redis.Client, m *anteroom.Manager) {
 	t.Helper()
-	ok(t, admin.HSet(bg, "order:6", "stranger", 1).Err())
+	ok(t, admin.HSet(bg, "order:6", "foreign", 1).Err())
 	ok(t, admin.PExpire(bg, "order:6", time.Minute).Err())
 	got := make(chan error, 1)
 	go func() {
@@ -170,7 +170,7 @@ func waitForAStranger(t *testing.T, admin *redis.Client, m *anteroom.Manager) {
 		return must[anteroom.Info](t)(m.Inspect(bg, "order:6")).Subscribers == 1
 	})
 	ok(t, admin.Del(bg, "order:6").Err())
-	ok(t, admin.Publish(bg, "lock:release:order:6", `{"lockKey":"order:6","releaseTime":1,"holder":"stranger"}`).Err())
+	ok(t, admin.Publish(bg, "lock:release:order:6", `{"lockKey":"order:6","releaseTime":1,"holder":"foreign"}`).Err())
 	ok(t, <-got)
 	eventually(t, patience, "the key is idle", func() bool { return len(m.Snapshot()) == 0 })
 	ok(t, m.Destroy("order:6")) // gives the subscription back
@@ -234,7 +234,7 @@ func readAndWriteAcrossProcesses(t *testing.T, a, b *anteroom.Manager) {
 	go func() {
 		wrote <- b.RWMutex("order:7").Do(bg, func(context.Context) error { return nil })
 	}()
-	eventually(t, patience, "the writer stands in line", func() bool { return must[anteroom.Info](t)(a.Inspect(bg, "order:7")).InLine == 1 })
+	eventually(t, patience, "the writer waits in line", func() bool { return must[anteroom.Info](t)(a.Inspect(bg, "order:7")).InLine == 1 })
 	ok(t, read.Release(bg))
 	ok(t, <-wrote)
 	eventually(t, patience, "the key is idle", func() bool { return len(a.Snapshot())+len(b.Snapshot()) == 0 })

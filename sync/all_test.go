@@ -116,7 +116,7 @@ func TestAcquireAll_OrNone(t *testing.T) {
 	})
 }
 
-// One that is lost ends the context at once, and the wait for the others; the rest is held until Release.
+// One that is lost ends the context immediately, and the wait for the others; those that are held stay so until Release.
 func TestAcquireAll_OneIsLost(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, _ := manager(t, s.client(), anteroom.Config{})

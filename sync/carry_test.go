@@ -99,7 +99,7 @@ func TestFirstAttemptOfItsCaller_Refused(t *testing.T) {
 		one.Mutex("k").Unlock()
 		<-in
 		if waited := time.Since(start); waited > 100*time.Millisecond {
-			t.Errorf("told of the release only after %v", waited)
+			t.Errorf("notified of the release only after %v", waited)
 		}
 		synctest.Wait()
 	})
@@ -132,7 +132,7 @@ func TestFirstAttemptOfItsCaller_Close(t *testing.T) {
 // further goroutine on its way either, since a hand-over waits for it.
 func TestLaterAttemptsAreCarriedToo(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
-		s.HSet("k", "stranger", "1") // who calls nobody
+		s.HSet("k", "foreign", "1") // who calls nobody
 		s.SetTTL("k", time.Hour)
 		rdb := s.mindfulClient()
 		seen := &stacks{}
@@ -144,7 +144,7 @@ func TestLaterAttemptsAreCarriedToo(t *testing.T) {
 		time.Sleep(100 * time.Millisecond) // it is in line, and listens for the foreign holder's release
 		seen.forget()
 		s.Del("k")
-		s.Publish("lock:release:k", `{"lockKey":"k","releaseTime":1,"holder":"stranger"}`)
+		s.Publish("lock:release:k", `{"lockKey":"k","releaseTime":1,"holder":"foreign"}`)
 		<-done
 		if got := seen.forget(); len(got) == 0 || !strings.Contains(got[0], "(*Key).speak(") {
 			t.Errorf("the statement after the release was not sent by who has heard of it: %q", got)

@@ -62,7 +62,7 @@ func TestALostSendIsCleanedUpAfterALoss(t *testing.T) {
 		ok(t, err)
 		time.Sleep(10 * time.Millisecond)
 		if h.Held() {
-			t.Fatal("not told")
+			t.Fatal("no report")
 		}
 		_ = h.Release(bg)
 		slow.Heal() // now the first attempt arrives

@@ -254,8 +254,8 @@ func TestClose_SaysWhatItWaitsFor(t *testing.T) {
 }
 
 // waitBy lets a caller of Lock or Acquire wait for mu, on a goroutine of its own. in is closed where Lock has come in;
-// told has what Acquire returned.
-func waitBy(how string, mu *anteroom.Mutex) (in <-chan struct{}, told <-chan error) {
+// ended has what Acquire returned.
+func waitBy(how string, mu *anteroom.Mutex) (in <-chan struct{}, ended <-chan error) {
 	entered, returned := make(chan struct{}), make(chan error, 1)
 	go func() {
 		if how == "Acquire" {
@@ -287,7 +287,7 @@ func TestClose_BesideTheEndOfATurn(t *testing.T) {
 				second := make(chan *anteroom.Hold, 1)
 				go func() { h, _ := mu.Acquire(bg); second <- h }()
 				synctest.Wait()
-				in, told := waitBy(how, mu)
+				in, ended := waitBy(how, mu)
 				synctest.Wait()
 				ok(t, first.Release(bg)) // the second has used up the turn's only hand-off
 				h := <-second
@@ -309,7 +309,7 @@ func TestClose_BesideTheEndOfATurn(t *testing.T) {
 				ok(t, <-released)
 				err := <-closed
 				if how == "Acquire" {
-					if err := <-told; !errors.Is(err, anteroom.ErrClosed) {
+					if err := <-ended; !errors.Is(err, anteroom.ErrClosed) {
 						t.Errorf("the Acquire that waited: %v", err)
 					}
 					ok(t, err)
@@ -335,7 +335,7 @@ func TestClose_WithAnEndedContextBesideTheEndOfATurn(t *testing.T) {
 				m, _ := manager(t, held, anteroom.Config{})
 				mu := mutex(t, m, anteroom.LockConfig{Key: "k", MaxHandoffTime: time.Millisecond})
 				h := acquire(t, mu)
-				in, told := waitBy(how, mu)
+				in, ended := waitBy(how, mu)
 				time.Sleep(1100 * time.Millisecond) // nobody has said for a second that nobody waits: it asks
 				held.armed.Store(true)
 				released := make(chan error, 1)
@@ -355,13 +355,13 @@ func TestClose_WithAnEndedContextBesideTheEndOfATurn(t *testing.T) {
 				select {
 				case <-in:
 					t.Error("a parked Lock came in after Close had begun")
-				case err := <-told:
+				case err := <-ended:
 					if how != "Acquire" || !errors.Is(err, anteroom.ErrClosed) {
 						t.Errorf("who waited: %v", err)
 					}
 				default:
 					if how == "Acquire" {
-						t.Error("an Acquire was not told of Close")
+						t.Error("an Acquire was not ended by Close")
 					}
 				}
 				time.Sleep(2 * time.Hour) // a Lock's limit ends

@@ -106,9 +106,9 @@ func TestAClusterBehindAPlainClient(t *testing.T) {
 	node.Client(t).Del(bg, "key:7")
 	select {
 	case <-holds[7].Context().Done():
-		t.Log("told after", time.Since(removed))
+		t.Log("noticed after", time.Since(removed))
 	case <-time.After(5 * time.Second): // the first renewal comes after 8 s
-		t.Error("the removal is not told")
+		t.Error("the removal is not reported")
 	}
 	eventually(t, 10*time.Second, "a batch of several keys was refused", func() bool { return len(rec.of(observe.EventWarning)) > 0 })
 	for i, h := range holds {
@@ -116,13 +116,13 @@ func TestAClusterBehindAPlainClient(t *testing.T) {
 			t.Errorf("%d: %v", i, err)
 		}
 	}
-	var told []observe.Event
+	var lost []observe.Event
 	for _, e := range rec.of(observe.EventWarning) {
 		if strings.Contains(e.Text, "Redis Cluster") && strings.Contains(e.Err.Error(), "redis.NewClusterClient") {
-			told = append(told, e)
+			lost = append(lost, e)
 		}
 	}
-	if len(told) != 1 {
+	if len(lost) != 1 {
 		t.Errorf("warnings: %+v", rec.of(observe.EventWarning))
 	}
 }

@@ -213,7 +213,7 @@ func TestMistakesInTheProgram(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-func TestWrongTypeComesBackAtOnceAndIsLeftAlone(t *testing.T) {
+func TestWrongTypeComesBackImmediatelyAndIsLeftAlone(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, rec := manager(t, s.client(), anteroom.Config{})
 		ok(t, s.Set("k", "data"))
@@ -235,7 +235,7 @@ func TestWrongTypeComesBackAtOnceAndIsLeftAlone(t *testing.T) {
 		if v, _ := s.Get("k"); v != "data" {
 			t.Fatalf("the data is %q now", v)
 		}
-		// Lock has no way to tell: it waits until a person has made room.
+		// Lock has no way to return an error: it waits until a person has made room.
 		time.AfterFunc(time.Minute, func() { s.Del("k") })
 		pass(mu)
 		synctest.Wait()

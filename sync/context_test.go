@@ -155,17 +155,17 @@ func TestDo_SaysWhatItsContextSaid(t *testing.T) {
 	for range 20 { // the renewal's own check of the deadline comes before the release or after it
 		bubble(t, func(t *testing.T, s *embedded) {
 			m, _ := manager(t, s.client(), anteroom.Config{})
-			var told error
+			var cause error
 			err := mutex(t, m, anteroom.LockConfig{Key: "k", RenewalTime: -1}).Do(bg, func(ctx context.Context) error {
 				h, _ := anteroom.HoldFrom(ctx)
 				time.Sleep(time.Until(h.Deadline()))
 				if ctx.Err() != nil {
-					told = context.Cause(ctx)
+					cause = context.Cause(ctx)
 				}
 				return nil
 			})
-			if !errors.Is(told, anteroom.ErrLost) || !errors.Is(err, anteroom.ErrLost) {
-				t.Fatalf("the context said %v, and Do %v: want ErrLost of both", told, err)
+			if !errors.Is(cause, anteroom.ErrLost) || !errors.Is(err, anteroom.ErrLost) {
+				t.Fatalf("the context said %v, and Do %v: want ErrLost of both", cause, err)
 			}
 			// The work has run, whichever of the two found the loss.
 			if e, is := errors.AsType[*anteroom.Error](err); !is || e.Op != "release" {
@@ -176,22 +176,22 @@ func TestDo_SaysWhatItsContextSaid(t *testing.T) {
 }
 
 // A loss that has been reported stays one, also where Redis answers no release. The loop may find it first, or the release.
-func TestLoss_ToldIsNotTakenBackByAnOutage(t *testing.T) {
+func TestLoss_ANoticeIsNotTakenBackByAnOutage(t *testing.T) {
 	for range 20 {
 		bubble(t, func(t *testing.T, s *embedded) {
 			m, rec := manager(t, s.client(), anteroom.Config{})
 			h := acquire(t, m.Mutex("k"), anteroom.Lease(5*time.Second))
 			s.net.BlackHole()
 			time.Sleep(time.Until(h.Deadline()))
-			told := h.Err()
+			cause := h.Err()
 			err := h.Release(bg)
-			if !errors.Is(told, anteroom.ErrLost) || !errors.Is(err, anteroom.ErrLost) {
-				t.Fatalf("Err said %v, and Release %v: want ErrLost of both", told, err)
+			if !errors.Is(cause, anteroom.ErrLost) || !errors.Is(err, anteroom.ErrLost) {
+				t.Fatalf("Err said %v, and Release %v: want ErrLost of both", cause, err)
 			}
 			s.net.Heal()
 			time.Sleep(time.Minute)
 			if n := len(rec.of(observe.EventLost)); n != 1 {
-				t.Fatalf("%d events tell of the loss", n)
+				t.Fatalf("%d events report the loss", n)
 			}
 		})
 	}
@@ -199,7 +199,7 @@ func TestLoss_ToldIsNotTakenBackByAnOutage(t *testing.T) {
 
 // Whose context ends while its release is under way, past the deadline, is notified of the loss. The release then finds the
 // key gone, which is the same loss.
-func TestLoss_FoundTwiceIsToldOnce(t *testing.T) {
+func TestLoss_FoundTwiceIsReportedOnce(t *testing.T) {
 	for range 20 { // the loop may find it first
 		bubble(t, func(t *testing.T, s *embedded) {
 			m, rec := manager(t, s.client(), anteroom.Config{})
@@ -214,7 +214,7 @@ func TestLoss_FoundTwiceIsToldOnce(t *testing.T) {
 			}
 			time.Sleep(time.Minute)
 			if n := len(rec.of(observe.EventLost)); n != 1 {
-				t.Fatalf("%d events tell of the loss", n)
+				t.Fatalf("%d events report the loss", n)
 			}
 		})
 	}

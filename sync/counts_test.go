@@ -40,7 +40,7 @@ func TestCounts_AgesAreThoseOfTheOldest(t *testing.T) {
 		time.Sleep(time.Second)
 		count(observe.Count{Held: 2, Waiting: 2, OldestHold: time.Hour + time.Minute + 2*time.Second, OldestWait: time.Minute + time.Second})
 
-		// Whoever is handed the lock begins a hold of its own.
+		// The next owner of a hand-off begins a hold of its own.
 		ok(t, first.Release(bg))
 		count(observe.Count{Held: 2, Waiting: 1, OldestHold: time.Minute + 2*time.Second, OldestWait: time.Second})
 		cancel()

@@ -43,11 +43,11 @@ func suspendable(m *Manager, asleep *atomic.Int64) {
 func TestTimesForPeopleAfterTheClockWasSet(t *testing.T) {
 	const d = time.Hour
 	var lost observe.Event
-	told := make(chan struct{})
+	notified := make(chan struct{})
 	m := insideManager(t, Config{OnEvent: func(e observe.Event) {
 		if e.Kind == observe.EventLost {
 			lost = e
-			close(told)
+			close(notified)
 		}
 	}})
 	defer func() { _ = m.Close(context.Background()) }()
@@ -81,7 +81,7 @@ func TestTimesForPeopleAfterTheClockWasSet(t *testing.T) {
 	if _, err := m.ForceRelease(context.Background(), "k"); err != nil {
 		t.Fatal(err)
 	}
-	<-told
+	<-notified
 	about("Event.At", lost.At, 0)
 	about("Event.Since", lost.Since, 0)
 	about("Event.LastConfirmed", lost.LastConfirmed, 0)

@@ -15,7 +15,7 @@ import (
 )
 
 // world is what the goroutines of one history do with their locks, as they note it
-// themselves. Everything happens at half seconds and the lookout looks at full ones, so no
+// themselves. Everything happens at half seconds and the lookout checks at full ones, so no
 // order within one moment matters.
 type world struct {
 	mu    sync.Mutex
@@ -97,7 +97,7 @@ func (w *world) enter(g int, mu *anteroom.Mutex, lock bool, limit time.Duration)
 }
 
 // due returns the cycles of both looks that are to be reported at the second one.
-func due(before, now [][]edge, limit time.Duration, told map[string]bool) (names []string) {
+func due(before, now [][]edge, limit time.Duration, reported map[string]bool) (names []string) {
 	for _, c := range now {
 		if !slices.ContainsFunc(before, func(o []edge) bool { return slices.Equal(o, c) }) {
 			continue
@@ -111,8 +111,8 @@ func due(before, now [][]edge, limit time.Duration, told map[string]bool) (names
 			old = old && time.Since(e.wait.since) >= limit
 		}
 		id := strings.Join(tenures, " ")
-		if (certain || old) && !told[id] {
-			told[id] = true
+		if (certain || old) && !reported[id] {
+			reported[id] = true
 			names = append(names, strings.Join(keys, " "))
 		}
 	}
@@ -158,16 +158,16 @@ func history(t *testing.T, s *embedded, r *rand.Rand) (reported, dissolved int) 
 	}
 	all := make(chan struct{})
 	go func() { ended.Wait(); close(all) }()
-	told := map[string]bool{}
+	named := map[string]bool{}
 	var before [][]edge
-	for look := 1; ; look++ {
+	for check := 1; ; check++ {
 		// Half of the half second before the check.
-		time.Sleep(time.Until(start.Add(time.Duration(look)*5*time.Second - 750*time.Millisecond)))
+		time.Sleep(time.Until(start.Add(time.Duration(check)*5*time.Second - 750*time.Millisecond)))
 		seen := len(rec.of(observe.EventDeadlock))
 		now := w.cycles()
 		time.Sleep(500 * time.Millisecond)
 		synctest.Wait()
-		want := due(before, now, limit, told)
+		want := due(before, now, limit, named)
 		var got []string
 		for _, ev := range rec.of(observe.EventDeadlock)[seen:] {
 			var keys []string
@@ -180,7 +180,7 @@ func history(t *testing.T, s *embedded, r *rand.Rand) (reported, dissolved int) 
 		slices.Sort(want)
 		slices.Sort(got)
 		if !slices.Equal(got, want) {
-			t.Errorf("look %d: reported %q, the model says %q", look, got, want)
+			t.Errorf("check %d: reported %q, the model says %q", check, got, want)
 		}
 		reported += len(got)
 		for _, c := range before {

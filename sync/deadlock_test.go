@@ -161,7 +161,7 @@ func TestDeadlock_WithItself(t *testing.T) {
 	}{
 		{"Acquire after Lock", true, byLock, byHold, 11 * time.Second, false},
 		{"Acquire twice", false, byHold, byHold, 35 * time.Second, true},
-		{"Lock after Acquire is told at once, as self_deadlock", true, byHold, byLock, 0, false},
+		{"Lock after Acquire is reported immediately, as self_deadlock", true, byHold, byLock, 0, false},
 		{"Lock after Lock, too", false, byLock, byLock, 0, false},
 	} {
 		bubble(t, func(t *testing.T, s *embedded) {

@@ -70,7 +70,7 @@ func TestMutex_RemembersOnlyItsOwnConfiguration(t *testing.T) {
 		fair.Lock()
 		if h, err := other.TryAcquire(context.Background()); err == nil {
 			_ = h.Release(context.Background())
-			t.Error("two configurations of one key at once")
+			t.Error("two configurations of one key in parallel")
 		}
 		fair.Unlock()
 		pass(other)

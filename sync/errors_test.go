@@ -218,7 +218,7 @@ func TestAReleaseThatCannotBeSent(t *testing.T) {
 		time.Sleep(time.Second) // it is renewed for the first time
 		s.net.Refuse()
 		s.net.CloseAll()
-		for { // until the client has thrown its dead connections away
+		for { // until the client has dropped its dead connections
 			if _, err := m.Inspect(bg, "k"); !errors.Is(err, anteroom.ErrUnknown) {
 				break
 			}
@@ -275,7 +275,7 @@ func TestDoPassesItsCallersEndOn(t *testing.T) {
 	})
 }
 
-// Inspect and ForceRelease with Redis away: the first changes nothing, so nothing is
+// Inspect and ForceRelease in an outage: the first changes nothing, so nothing is
 // unknown about it.
 func TestInspectWithoutRedis(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
@@ -325,15 +325,15 @@ func (d *dropped) EventRaised(_ observe.EventKind, dropped bool) {
 }
 
 // A loss that is concluded and not reported yet, because the report of others is under way,
-// has its true reason and moment in every answer: whoever trusts Since trusts that the
+// has its true reason and moment in every answer: a caller that trusts Since trusts that the
 // work before it was protected.
-func TestALossThatIsNotToldYetSaysWhyAndSinceWhen(t *testing.T) {
+func TestALossThatIsNotNotifiedYetSaysWhyAndSinceWhen(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, rec := manager(t, s.client(), anteroom.Config{})
 		first, asked, released := acquire(t, m.Mutex("first")), acquire(t, m.Mutex("asked")), acquire(t, m.Mutex("released"))
 		time.Sleep(time.Second) // all are renewed for the first time
 		until := make(chan struct{})
-		anteroom.HoldUpTelling(m, until)
+		anteroom.HoldUpNotices(m, until)
 		synctest.Wait() // the own channel is subscribed
 		for _, h := range []*anteroom.Hold{first, asked, released} {
 			time.Sleep(time.Second)
@@ -341,7 +341,7 @@ func TestALossThatIsNotToldYetSaysWhyAndSinceWhen(t *testing.T) {
 			synctest.Wait()
 		}
 		if ev := rec.of(observe.EventLost); len(ev) > 0 {
-			t.Fatalf("told already: %+v", ev)
+			t.Fatalf("reported already: %+v", ev)
 		}
 		time.Sleep(time.Second)
 		for what, err := range map[string]error{
@@ -459,12 +459,12 @@ func TestTellingThatStandsStillIsRestarted(t *testing.T) {
 		outer := acquire(t, m.Mutex("nested"), anteroom.Lease(time.Second))
 		inner := must[*anteroom.Hold](t)(m.Mutex("nested").Acquire(outer.Context()))
 		until := make(chan struct{})
-		anteroom.HoldUpTelling(m, until)
+		anteroom.HoldUpNotices(m, until)
 		synctest.Wait()
-		must[[]string](t)(other.ForceRelease(bg, "first")) // nobody is told any more
+		must[[]string](t)(other.ForceRelease(bg, "first")) // nobody is notified any more
 		time.Sleep(950 * time.Millisecond)                 // the deadline of the fixed lease
 		if ev := rec.of(observe.EventLost); len(ev) > 0 {
-			t.Fatalf("told already: %+v", ev)
+			t.Fatalf("reported already: %+v", ev)
 		}
 		// Not reported, not even concluded, and yet an inner release does not say that all is well.
 		outcome(t, inner.Release(bg), observe.OutcomeLost, anteroom.ErrLost)
@@ -481,13 +481,13 @@ func TestTellingThatStandsStillIsRestarted(t *testing.T) {
 
 // Close gives a hold up, and its release comes before it was notified: it is sent once, and
 // says that the lock was not held to the end.
-func TestAReleaseBeforeCloseHasTold(t *testing.T) {
+func TestAReleaseBeforeCloseHasReported(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, _ := manager(t, s.client(), anteroom.Config{})
 		other, _ := manager(t, s.client(), anteroom.Config{})
 		first, h := acquire(t, m.Mutex("first")), acquire(t, m.Mutex("k"))
 		until := make(chan struct{})
-		anteroom.HoldUpTelling(m, until)
+		anteroom.HoldUpNotices(m, until)
 		synctest.Wait()
 		must[[]string](t)(other.ForceRelease(bg, "first"))
 		synctest.Wait()

@@ -27,7 +27,7 @@ func ExampleOpen() {
 	}
 }
 
-// A readiness check tells an outage, which passes, from what a person has to change.
+// A readiness check distinguishes an outage, which passes, from what a person has to change.
 func ExampleManager_Ping() {
 	m := locktest.Start(anteroom.Config{})
 	defer m.Stop()

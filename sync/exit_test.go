@@ -15,7 +15,7 @@ import (
 
 // A process that was stopped past its deadline learns from the release itself that the
 // lock was lost, also where nobody has reported it yet, others of it wait, and holds before
-// were so short that the lock would pass on at once.
+// were so short that the lock would pass on immediately.
 func TestExit_AStoppedOwnerLearnsItFromItsRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, s := insideServer(t, Config{})
@@ -58,7 +58,7 @@ func TestExit_AStoppedOwnerLearnsItFromItsRelease(t *testing.T) {
 
 // The machine is suspended between two hand-offs. The monotonic clock stops, so the
 // hold seems to have taken no time, and nobody has noticed yet: not the renewal loop, whose
-// timer stood still as well. Its owner learns from the release, or from any question before
+// timer stopped as well. Its owner learns from the release, or from any question before
 // it, that the lock was lost, and the lock does not pass on.
 func TestExit_ASuspensionWithinAHold(t *testing.T) {
 	for name, ask := range map[string]func(h *Hold) error{
@@ -116,7 +116,7 @@ func TestExit_ASuspensionWithinAHold(t *testing.T) {
 
 // Any goroutine may ask for a lock that is NotReentrant, also while it passes from one
 // owner to the next, and several may try to unlock it.
-func TestExit_OthersLookWhileTheLockPassesOn(t *testing.T) {
+func TestExit_OthersReadWhileTheLockPassesOn(t *testing.T) {
 	m := insideManager(t, Config{})
 	defer func() { _ = m.Close(context.Background()) }()
 	mu, err := m.NewMutex(LockConfig{Key: "k"})
@@ -148,9 +148,9 @@ func TestExit_OthersLookWhileTheLockPassesOn(t *testing.T) {
 	lookers.Wait()
 }
 
-// Of several goroutines that unlock at once as many succeed as there are owners, and the
+// Of several goroutines that unlock together as many succeed as there are owners, and the
 // others are notified of their mistake.
-func TestExit_ManyUnlockAtOnce(t *testing.T) {
+func TestExit_ManyUnlockTogether(t *testing.T) {
 	m := insideManager(t, Config{Observer: &observe.Observer{}}) // one that is called
 	defer func() { _ = m.Close(context.Background()) }()
 	mu, err := m.NewMutex(LockConfig{Key: "k"})

@@ -32,8 +32,8 @@ func (m *Manager) MeetTrouble(shard string) {
 	m.reports.Failed(k, shard, errors.New("no answer"))
 }
 
-// HoldUpTelling keeps the goroutine that tells losses from going on until then.
-func HoldUpTelling(m *Manager, until <-chan struct{}) {
+// HoldUpNotices stops the goroutine that notifies of losses until then.
+func HoldUpNotices(m *Manager, until <-chan struct{}) {
 	m.leases.Add(renewal.Spec{SentAt: time.Now().Add(-time.Hour), Owner: heldUp(until)})
 }
 
@@ -43,7 +43,7 @@ func (h heldUp) Lost(renewal.Cause)         { <-h }
 func (h heldUp) Names() (key, field string) { return "", "" }
 
 // NothingLeft fails where m, in a bubble, keeps a key, a grant or a clean-up once all is done that is under way: who has
-// heard the call of a lock may have its key in use for longer than whoever got the lock holds it.
+// heard the call of a lock may have its key in use for longer than the client that got the lock holds it.
 func NothingLeft(t testing.TB, m *Manager) {
 	t.Helper()
 	synctest.Wait()
@@ -58,7 +58,7 @@ func NothingLeft(t testing.TB, m *Manager) {
 
 func (t *tenure) key() *lock.Key { return t.owner.Held().Key() }
 
-// InMemory tells, when it is asked, whether anything of what the library makes for h is.
+// InMemory reports whether anything that the library makes for h is in memory.
 func InMemory(h *Hold) func() bool {
 	t, g, k := weak.Make(h.t), weak.Make(h.t.owner.Held()), weak.Make(h.t.key())
 	return func() bool { return t.Value() != nil || g.Value() != nil || k.Value() != nil }

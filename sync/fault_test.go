@@ -28,7 +28,7 @@ func (s *embedded) nothingLeft(t *testing.T, key string, within time.Duration) {
 	}
 }
 
-func TestSync_I5_CancelledAcquireReturnsAtOnceWhileRedisHangs(t *testing.T) {
+func TestSync_I5_CancelledAcquireReturnsImmediatelyWhileRedisHangs(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, _ := manager(t, s.client(), anteroom.Config{})
 		mu := m.Mutex("k")
@@ -82,7 +82,7 @@ func TestAnswerOfAnAcquireComesLaterThanTheTimeout(t *testing.T) {
 		rdb := s.client()
 		m, _ := manager(t, rdb, anteroom.Config{})
 		mu := m.Mutex("k")
-		s.net.Delay(time.Millisecond) // so that all are under way at once
+		s.net.Delay(time.Millisecond) // so that all are under way together
 		var wg sync.WaitGroup
 		for range 8 { // so many connections are open and idle then
 			wg.Go(func() { ok(t, rdb.Ping(bg).Err()) })
@@ -137,7 +137,7 @@ func TestAcquireWaitsThroughAnOutage(t *testing.T) {
 
 // The first part of the promise: Redis keeps its state, and the holder is notified
 // before Redis can grant the lock to anybody else.
-func TestSync_I2_ExpiryIsToldBeforeAnybodyElseGetsIt(t *testing.T) {
+func TestSync_I2_ExpiryIsNotifiedBeforeAnybodyElseGetsIt(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		mine, theirs := s.network(), s.network()
 		a, rec := manager(t, s.clientOver(mine), anteroom.Config{})
@@ -145,9 +145,9 @@ func TestSync_I2_ExpiryIsToldBeforeAnybodyElseGetsIt(t *testing.T) {
 		h := acquire(t, a.Mutex("k"))
 		lock := a.Mutex("l")
 		lock.Lock()
-		told := make(chan time.Time, 1)
+		notices := make(chan time.Time, 1)
 		granted := make(chan time.Duration, 2) // after it was notified
-		go func() { <-h.Context().Done(); told <- time.Now() }()
+		go func() { <-h.Context().Done(); notices <- time.Now() }()
 		time.Sleep(12 * time.Second)
 		mine.BlackHole()
 		rival := func(key string) <-chan time.Time {
@@ -161,7 +161,7 @@ func TestSync_I2_ExpiryIsToldBeforeAnybodyElseGetsIt(t *testing.T) {
 		}
 		go func() {
 			at := <-rival("k")
-			granted <- at.Sub(<-told)
+			granted <- at.Sub(<-notices)
 		}()
 		l := rival("l")
 		for lock.Held() {
@@ -171,7 +171,7 @@ func TestSync_I2_ExpiryIsToldBeforeAnybodyElseGetsIt(t *testing.T) {
 		granted <- (<-l).Sub(toldAt)
 		for range 2 {
 			if d := <-granted; d < 1400*time.Millisecond {
-				t.Fatalf("granted to a rival %v after the holder was told, want the margin", d)
+				t.Fatalf("granted to a rival %v after the holder was notified, want the margin", d)
 			}
 		}
 		synctest.Wait()
@@ -192,14 +192,14 @@ func TestSync_I2_ExpiryIsToldBeforeAnybodyElseGetsIt(t *testing.T) {
 }
 
 // The second part: a key that is removed under its holder.
-func TestPromise_RemovalIsToldWithinItsBound(t *testing.T) {
+func TestPromise_RemovalIsNoticedWithinItsBound(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, rec := manager(t, s.client(), anteroom.Config{})
 		for _, remove := range []func(string){
 			func(key string) { s.Del(key) },
 			func(string) { s.FlushAll() },
 			func(key string) { s.Del(key); _ = s.Set(key, "something else") },
-			func(key string) { s.Del(key); s.HSet(key, "stranger", "1") },
+			func(key string) { s.Del(key); s.HSet(key, "foreign", "1") },
 		} {
 			h := acquire(t, m.Mutex("k"))
 			time.Sleep(2300 * time.Millisecond)
@@ -207,7 +207,7 @@ func TestPromise_RemovalIsToldWithinItsBound(t *testing.T) {
 			remove("k")
 			<-h.Context().Done()
 			if d := time.Since(start); d > 5*time.Second+time.Second {
-				t.Fatalf("told after %v", d)
+				t.Fatalf("notified after %v", d)
 			}
 			if err := h.Release(bg); !errors.Is(err, anteroom.ErrLost) {
 				t.Fatalf("%v", err)
@@ -296,10 +296,10 @@ func TestSync_I4_CleanUpOvertakenByTheLateAcquire(t *testing.T) {
 	})
 }
 
-// TestUnlockDoesNotHangWhileRedisIsAway: it is free after CommandTimeout. On a client that
+// TestUnlockDoesNotHangInAnOutage: it is free after CommandTimeout. On a client that
 // does not mind deadlines it may be the one caller that has trusted Redis' last answer, and
 // wait for the client's ReadTimeout.
-func TestUnlockDoesNotHangWhileRedisIsAway(t *testing.T) {
+func TestUnlockDoesNotHangInAnOutage(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		client func(s *embedded) *redis.Client

@@ -52,7 +52,7 @@ func TestUsedTokensAreNeverGivenBack(t *testing.T) {
 	})
 }
 
-// Grants that are thrown away give their tokens back; otherwise the counter runs ahead
+// Grants that are discarded give their tokens back; otherwise the counter runs ahead
 // of the clock, and FLUSHALL takes it back.
 func TestTheCounterDoesNotRunAheadOfTheClock(t *testing.T) {
 	s := newEmbedded(t)
@@ -175,7 +175,7 @@ func TestAHoldKeepsItsToken(t *testing.T) {
 	})
 }
 
-// A process without Fencing that is called by one with it has no token: a resource shall see at once that Fencing is
+// A process without Fencing that is called by one with it has no token: a resource shall see immediately that Fencing is
 // missing somewhere.
 func TestFencing_CalledByWhoFences(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {

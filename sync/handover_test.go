@@ -144,13 +144,13 @@ func TestSync_I9_AnObserverThatHangs(t *testing.T) {
 		time.Sleep(11 * time.Second) // its next renewal
 		synctest.Wait()
 		if goes.Context().Err() == nil {
-			t.Fatal("not told of the loss")
+			t.Fatal("not notified of the loss")
 		}
 		s.Del("after")
 		time.Sleep(11 * time.Second)
 		synctest.Wait()
 		if after.Context().Err() == nil {
-			t.Fatal("not told of the loss after the first one")
+			t.Fatal("not notified of the loss after the first one")
 		}
 		time.Sleep(5 * time.Minute)
 		ok(t, stays.Err())

@@ -183,7 +183,7 @@ func benchParked(b *testing.B, n int) {
 	in.Wait()
 }
 
-// renewals counts what the Observer tells of renewals.
+// renewals counts the renewals that the Observer reports.
 type renewals struct {
 	done, failed atomic.Int64
 	worst        atomic.Int64 // the most that a lease had aged when its renewal landed, in ns

@@ -62,7 +62,7 @@ func TestAFixedLeaseEndsByItself(t *testing.T) {
 		}
 		<-h.Context().Done()
 		if d := time.Since(start); d != 5*time.Second-250*time.Millisecond {
-			t.Fatalf("told after %v, want the lease less its margin", d)
+			t.Fatalf("notified after %v, want the lease less its margin", d)
 		}
 		if !s.Exists("k") {
 			t.Fatal("deleted before its lease ended")
@@ -291,7 +291,7 @@ func TestTryDoAndDoWithAResult(t *testing.T) {
 		ok(t, taken.Release(bg))
 		s.net.BlackHole()
 		if ran, err := mu.TryDo(bg, nil); ran || !errors.Is(err, anteroom.ErrUnavailable) {
-			t.Errorf("away: %v, %v", ran, err)
+			t.Errorf("unreachable: %v, %v", ran, err)
 		}
 		s.net.Heal()
 	})
@@ -349,7 +349,7 @@ func TestMinHoldKeepsTheKeyTaken(t *testing.T) {
 	})
 }
 
-func TestForceReleaseTellsTheHolderAtOnce(t *testing.T) {
+func TestForceReleaseNotifiesTheHolderImmediately(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		a, rec := manager(t, s.client(), anteroom.Config{})
 		b, _ := manager(t, s.client(), anteroom.Config{})
@@ -367,7 +367,7 @@ func TestForceReleaseTellsTheHolderAtOnce(t *testing.T) {
 		<-h.Context().Done()
 		synctest.Wait()
 		if d := time.Since(start); d > time.Millisecond {
-			t.Fatalf("told after %v", d)
+			t.Fatalf("notified after %v", d)
 		}
 		if lock.Held() {
 			t.Fatal("the other lock is still held")

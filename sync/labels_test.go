@@ -113,7 +113,7 @@ func constantsOf[S ~string](t *testing.T, typ string) []S {
 
 // constants returns the values of the string constants in dir that are asked for, by
 // their name and declared type ("" for none).
-func constants(t *testing.T, dir string, wanted func(name, typ string) bool) []string {
+func constants(t *testing.T, dir string, matches func(name, typ string) bool) []string {
 	t.Helper()
 	var list []string
 	for _, f := range parse(t, dir) {
@@ -129,7 +129,7 @@ func constants(t *testing.T, dir string, wanted func(name, typ string) bool) []s
 					typ = id.Name
 				}
 				for i, v := range spec.Values {
-					if s := text(v); s != "" && wanted(spec.Names[i].Name, typ) {
+					if s := text(v); s != "" && matches(spec.Names[i].Name, typ) {
 						list = append(list, s)
 					}
 				}

@@ -38,7 +38,7 @@ func TestLine_ARefusedLineConcernsItsKeyOnly(t *testing.T) {
 		h := acquire(t, a.Mutex("order:a"))
 		got := make(chan *anteroom.Hold, 1)
 		go func() { got <- acquire(t, b.Mutex("order:a")) }()
-		eventually(t, patience, "it stands", func() bool { return must[anteroom.Info](t)(a.Inspect(bg, "order:a")).InLine == 1 })
+		eventually(t, patience, "it waits in line", func() bool { return must[anteroom.Info](t)(a.Inspect(bg, "order:a")).InLine == 1 })
 		ok(t, h.Release(bg))
 		ok(t, (<-got).Release(bg))
 	}
@@ -48,7 +48,7 @@ func TestLine_ARefusedLineConcernsItsKeyOnly(t *testing.T) {
 }
 
 // A waiter gives up while Redis does not answer its process. Its place goes as soon as Redis does, and who waits behind
-// it is called at once.
+// it is called immediately.
 func TestLine_AWaiterThatGivesUpInAnOutageLeaves(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		holder, _ := manager(t, s.client(), anteroom.Config{})
@@ -75,7 +75,7 @@ func TestLine_AWaiterThatGivesUpInAnOutageLeaves(t *testing.T) {
 	})
 }
 
-// Whoever gives up behind a release that Redis has not answered was not refused by a holder: nobody knows.
+// A caller that gives up behind a release that Redis has not answered was not refused by a holder: nobody knows.
 func TestLine_AWaiterBehindAReleaseWithoutAnAnswer(t *testing.T) {
 	for _, called := range []bool{false, true} {
 		bubble(t, func(t *testing.T, s *embedded) {

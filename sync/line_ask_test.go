@@ -59,7 +59,7 @@ func TestLine_ACalledGrantIsOnItsReplicas(t *testing.T) {
 		h := acquire(t, a.Mutex("k"))
 		got := make(chan *anteroom.Hold, 1)
 		go func() { got <- acquire(t, mu) }()
-		eventually(t, 5*time.Second, "it stands", func() bool { return admin.Exists(bg, lineOf("k")).Val() == 1 })
+		eventually(t, 5*time.Second, "it waits in line", func() bool { return admin.Exists(bg, lineOf("k")).Val() == 1 })
 		waits := s.Stats(t)["wait"]
 		ok(t, h.Release(bg))
 		h = <-got
@@ -73,9 +73,9 @@ func TestLine_ACalledGrantIsOnItsReplicas(t *testing.T) {
 	}
 }
 
-// A release that MinHold keeps tells the first in line when the lock is free. It comes then, and
+// A release that MinHold keeps notifies the first in line when the lock is free. It comes then, and
 // with one command; the others do not.
-func TestLine_TheFirstLooksWhenMinHoldEnds(t *testing.T) {
+func TestLine_TheFirstAsksWhenMinHoldEnds(t *testing.T) {
 	for _, phase := range []time.Duration{0, 300 * time.Millisecond, 600 * time.Millisecond, 900 * time.Millisecond} {
 		bubble(t, func(t *testing.T, s *embedded) {
 			a, _ := manager(t, s.client(), anteroom.Config{})
@@ -118,7 +118,7 @@ func TestLine_TheFirstLooksWhenMinHoldEnds(t *testing.T) {
 
 // A call overtakes the answer that has made the place: it is entered without a command, and the answer changes nothing.
 // Only a caller that cannot be stopped waits for its own answer in any case.
-func TestLine_ACallBeforeTheAnswerThatStands(t *testing.T) {
+func TestLine_ACallBeforeTheAnswerThatWaits(t *testing.T) {
 	for _, stops := range []bool{true, false} {
 		bubble(t, func(t *testing.T, s *embedded) {
 			cfg := anteroom.LockConfig{Key: "k", Fencing: true}

@@ -16,8 +16,8 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// deafEar subscribes to a channel, and does nothing with what comes, until end.
-func (s *embedded) deafEar(channel string) (end func()) {
+// idleSubscription subscribes to a channel, and does nothing with what comes, until end.
+func (s *embedded) idleSubscription(channel string) (end func()) {
 	ps := s.client().Subscribe(bg, channel)
 	go func() {
 		for {
@@ -65,8 +65,8 @@ func TestLine_TheDeadInFrontCostACallLeaseEach(t *testing.T) {
 				h := acquire(t, a.Mutex("k"))
 				for i := range dead { // Redis has their connections still
 					client := "dead" + strconv.Itoa(i)
-					defer s.deafEar("anteroom:client:" + client)()
-					s.standing(client, 30*time.Second)
+					defer s.idleSubscription("anteroom:client:" + client)()
+					s.addPlace(client, 30*time.Second)
 				}
 				got := s.waiting(t, bg, b.Mutex("k"))
 				time.Sleep(time.Second)
@@ -94,7 +94,7 @@ func TestLine_TheDeadThatRedisKnowsCostNothing(t *testing.T) {
 			b, _ := manager(t, s.client(), anteroom.Config{})
 			h := acquire(t, a.Mutex("k"))
 			for i := range 5 {
-				s.standing("dead"+strconv.Itoa(i), alive)
+				s.addPlace("dead"+strconv.Itoa(i), alive)
 			}
 			got := s.waiting(t, bg, b.Mutex("k"))
 			time.Sleep(100 * time.Millisecond)
@@ -173,7 +173,7 @@ func TestLine_APlaceThatIsGoneIsTakenAnew(t *testing.T) {
 		time.Sleep(3 * time.Second) // a confirmation of the first in line
 		synctest.Wait()
 		if spots := s.spots("k"); len(spots) != 1 || spots[0].n <= old.n {
-			t.Fatalf("stood as %v, stands as %v", old, spots)
+			t.Fatalf("had place %v, has %v", old, spots)
 		}
 		ok(t, h.Release(bg))
 		ok(t, isIn(t, got).Release(bg))
@@ -247,7 +247,7 @@ func TestLine_AllPlacesAreConfirmedAfterAResubscription(t *testing.T) {
 }
 
 // Who waits in line for a key that has become something else learns it with its next confirmation.
-func TestLine_AKeyThatIsNoLockAnyMoreIsTold(t *testing.T) {
+func TestLine_AKeyThatIsNoLockAnyMoreIsReported(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		a, _ := manager(t, s.client(), anteroom.Config{})
 		b, _ := manager(t, s.client(), anteroom.Config{})
@@ -279,9 +279,9 @@ func (c listenElsewhere) Subscribe(ctx context.Context, channels ...string) *red
 	return c.sub.Subscribe(ctx, channels...)
 }
 
-// Whose subscription ends while it waits, and stays away, asks from then on: it is called and
+// A client whose subscription ends while it waits, and does not come back, asks from then on: it is called and
 // cannot hear.
-func TestLine_WhoGoesDeafWhileItWaitsAsks(t *testing.T) {
+func TestLine_AnUnsubscribedWaiterAsks(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		net := s.network()
 		a, _ := manager(t, s.client(), anteroom.Config{})

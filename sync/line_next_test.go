@@ -10,7 +10,7 @@ import (
 
 // This file is who gets the lock next, and when.
 
-// A holder of ours that dies tells nobody, and neither does its lease: the first in line asks when
+// A holder of ours that dies notifies nobody, and neither does its lease: the first in line asks when
 // it ends, and not at its next confirmation.
 func TestLine_TheEndOfALeaseNeedsNoMessage(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
@@ -27,7 +27,7 @@ func TestLine_TheEndOfALeaseNeedsNoMessage(t *testing.T) {
 	})
 }
 
-// Whoever is called while it gives up passes the lock on to the next one, with no delay.
+// A client that is called while it gives up passes the lock on to the next one, with no delay.
 func TestLine_ACalledOneThatHasGivenUpCallsTheNext(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		net := s.network()
@@ -83,7 +83,7 @@ func TestLine_ACalledOneThatIsKilledCostsACallLease(t *testing.T) {
 	})
 }
 
-// The watchdog's or somebody's ForceRelease lets the first in line in at once.
+// The watchdog's or somebody's ForceRelease lets the first in line in immediately.
 func TestLine_AForcedReleaseCallsTheNext(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		a, _ := manager(t, s.client(), anteroom.Config{})
@@ -183,19 +183,19 @@ func TestLine_OtherTermsKeepThePosition(t *testing.T) {
 }
 
 // Behind a holder that calls nobody a waiter listens for the release, also where that one came
-// while it stood.
-func TestLine_TheReleaseOfAStrangerThatCameLaterIsHeard(t *testing.T) {
+// while it waited in line.
+func TestLine_TheReleaseOfAForeignClientThatCameLaterIsHeard(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		_, _, got, at := forger(t, s, anteroom.LockConfig{})
 		s.Del("k")
-		s.HSet("k", "stranger", "1")
+		s.HSet("k", "foreign", "1")
 		s.SetTTL("k", time.Hour)
 		for s.spots("k")[0].n == at.n {
 			time.Sleep(10 * time.Millisecond) // a confirmation comes soon
 		}
 		time.Sleep(100 * time.Millisecond)
 		s.Del("k")
-		s.Publish("lock:release:k", `{"lockKey":"k","releaseTime":1,"holder":"stranger"}`)
+		s.Publish("lock:release:k", `{"lockKey":"k","releaseTime":1,"holder":"foreign"}`)
 		s.settle()
 		ok(t, isIn(t, got).Release(bg))
 	})

@@ -64,7 +64,7 @@ func TestLine_AnAnswerThatIsTooLateLetsNobodyIn(t *testing.T) {
 		h := acquire(t, mutex(t, other, cfg))
 		time.Sleep(3 * time.Second) // it is given up, and asked anew
 		if len(s.spots("k")) != 1 {
-			t.Error("it does not stand")
+			t.Error("it is not in line")
 		}
 		close(a.let)
 		s.settle()
@@ -120,13 +120,13 @@ func TestLine_AnAskThatLandsLateChangesNothing(t *testing.T) {
 	}
 }
 
-// A lock is deleted by hand after Redis has granted it by a call, and another process gets it. A confirmation tells that
+// A lock is deleted by hand after Redis has granted it by a call, and another process gets it. A confirmation says that
 // before the message is here, which is not believed then.
 func TestLine_ACallThatAConfirmationHasOvertakenLetsNobodyIn(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		other, _ := manager(t, s.client(), anteroom.Config{})
 		m, sent, got, _ := forger(t, s, anteroom.LockConfig{})
-		for sent.take() == 0 { // the next confirmation is a second away
+		for sent.take() == 0 { // the next confirmation is due in a second
 			time.Sleep(10 * time.Millisecond)
 		}
 		s.settle()
@@ -139,7 +139,7 @@ func TestLine_ACallThatAConfirmationHasOvertakenLetsNobodyIn(t *testing.T) {
 		isOut(t, got)
 		s.onlyHolder(t, h)
 		if spots := s.spots("k"); len(spots) != 1 || spots[0].n <= at.n {
-			t.Errorf("stood as %v, stands as %v", at, spots)
+			t.Errorf("had place %v, has %v", at, spots)
 		}
 		ok(t, h.Release(bg))
 		s.settle()

@@ -38,8 +38,8 @@ func TestLine_TenThousandPlaces(t *testing.T) {
 		mu := m.Mutex("k" + strconv.Itoa(i))
 		wg.Go(func() { _, _ = mu.Acquire(ctx) })
 	}
-	eventually(t, time.Minute, "all stand", func() bool { return must[int64](t)(other.DBSize(bg).Result()) == int64(2*keys) })
-	t.Logf("stand after %v", time.Since(began))
+	eventually(t, time.Minute, "all wait in line", func() bool { return must[int64](t)(other.DBSize(bg).Result()) == int64(2*keys) })
+	t.Logf("in line after %v", time.Since(began))
 	time.Sleep(3 * time.Second) // the confirmations find their rhythm
 	sent.take()
 	const watched = 6 * time.Second
@@ -127,7 +127,7 @@ func TestLine_AFullServerIsNotAskedWithoutAPause(t *testing.T) {
 		got <- h
 	}()
 	admin := s.Client(t)
-	eventually(t, 5*time.Second, "it stands", func() bool { return admin.Exists(bg, lineOf("k")).Val() == 1 })
+	eventually(t, 5*time.Second, "it waits in line", func() bool { return admin.Exists(bg, lineOf("k")).Val() == 1 })
 	ok(t, admin.ConfigSet(bg, "maxmemory", "1").Err())
 	time.Sleep(1500 * time.Millisecond) // beyond the end of the lease of which its place was informed last
 	sent.take()

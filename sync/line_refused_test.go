@@ -69,7 +69,7 @@ func TestLine_ATurnThatIsRefusedIsRepeated(t *testing.T) {
 					t.Errorf("release: %v", err)
 				}
 				if (len(lost) == 1) != deleted {
-					t.Errorf("told as lost: %v", lost)
+					t.Errorf("reported as lost: %v", lost)
 				}
 				next := isIn(t, there)
 				isOut(t, here)

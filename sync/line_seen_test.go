@@ -54,7 +54,7 @@ func waits(t *testing.T, mu *anteroom.Mutex) (come func() *anteroom.Hold) {
 
 // How a process learns that it was called is reported, once for each call: by the message or, where it is lost, by a
 // confirmation.
-func TestLine_CallsAreTold(t *testing.T) {
+func TestLine_CallsAreReported(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		seen := &seenCalls{}
 		a, _ := manager(t, s.client(), anteroom.Config{})
@@ -77,7 +77,7 @@ func TestLine_CallsAreTold(t *testing.T) {
 		_ = h.Release(bg)
 
 		// A lease that ends by itself calls nobody: who takes the free lock was not called.
-		s.HSet("k", "stranger", "1")
+		s.HSet("k", "foreign", "1")
 		s.SetTTL("k", 500*time.Millisecond)
 		ok(t, acquire(t, b.Mutex("k")).Release(bg))
 		seen.want(t)
@@ -90,7 +90,7 @@ func TestLine_DeadPlacesAreSeen(t *testing.T) {
 		a, _ := manager(t, s.client(), anteroom.Config{})
 		b, _ := manager(t, s.client(), anteroom.Config{})
 		h := acquire(t, a.Mutex("k"))
-		s.standing("dead", -time.Minute)
+		s.addPlace("dead", -time.Minute)
 		come := waits(t, b.Mutex("k"))
 		if st := b.Snapshot(); len(st) != 1 || !st[0].InLine || st[0].Ahead != 1 {
 			t.Errorf("%+v", st)
@@ -148,7 +148,7 @@ func TestLine_AWaiterKnowsWhoHoldsTheLockNow(t *testing.T) {
 	})
 }
 
-// A turn that ends leaves a place behind for those who wait here. Whoever stops waiting then was
+// A turn that ends leaves a place behind for those who wait here. A caller that stops waiting then was
 // refused: there was an answer, though nobody has asked.
 func TestLine_GivingUpAfterATurnIsARefusal(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {

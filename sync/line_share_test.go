@@ -70,7 +70,7 @@ func beside(t *testing.T, s *testredis.Server, sub func(*redis.Client) *redis.Pu
 
 // A foreign client that listens for releases gets about the part of one process more. One that listens by a pattern, as
 // a monitor does, is not counted.
-func TestLine_StrangersGetTheirShare(t *testing.T) {
+func TestLine_ForeignClientsGetTheirShare(t *testing.T) {
 	its, ours := beside(t, testredis.Start(t), func(c *redis.Client) *redis.PubSub { return c.Subscribe(bg, "lock:release:k") })
 	if ours < 50 || its*8 < ours || its > 2*ours {
 		t.Errorf("turns: %d of the foreign client, %d of ours", its, ours)
@@ -79,7 +79,7 @@ func TestLine_StrangersGetTheirShare(t *testing.T) {
 
 // Beside foreign clients, of whom each has the lock for one owner at a time, a turn is short: one of another
 // process comes after one owner.
-func TestLine_BesideStrangersATurnIsShort(t *testing.T) {
+func TestLine_BesideForeignClientsATurnIsShort(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		a, _ := manager(t, s.client(), anteroom.Config{})
 		b, _ := manager(t, s.client(), anteroom.Config{})

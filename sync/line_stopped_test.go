@@ -17,8 +17,8 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// stands returns the client ids in line for key, in no order.
-func stands(rdb *redis.Client, key string) (clients []string) {
+// clientsInLine returns the client ids in line for key, in no order.
+func clientsInLine(rdb *redis.Client, key string) (clients []string) {
 	for _, f := range rdb.HKeys(bg, lineOf(key)).Val() {
 		if c, is := strings.CutPrefix(f, "c"); is {
 			clients = append(clients, c)
@@ -63,19 +63,19 @@ func TestLine_AStoppedProcessThatIsCalled(t *testing.T) {
 	cfg := anteroom.LockConfig{Key: "k", LeaseTime: 3 * time.Second}
 	h := acquire(t, mutex(t, a, cfg))
 	p := start(t, "hold", s.Addr(), "k", "3s")
-	eventually(t, 10*time.Second, "the process stands, and listens", func() bool {
-		ids := stands(rdb, "k")
+	eventually(t, 10*time.Second, "the process waits in line, and listens", func() bool {
+		ids := clientsInLine(rdb, "k")
 		return len(ids) == 1 && rdb.PubSubNumSub(bg, "anteroom:client:"+ids[0]).Val()["anteroom:client:"+ids[0]] == 1
 	})
-	id := stands(rdb, "k")[0]
+	id := clientsInLine(rdb, "k")[0]
 	got := make(chan *anteroom.Hold, 1)
 	go func() { got <- acquire(t, mutex(t, b, cfg)) }()
-	eventually(t, 5*time.Second, "the next one stands", func() bool { return len(stands(rdb, "k")) == 2 })
+	eventually(t, 5*time.Second, "the next one waits in line", func() bool { return len(clientsInLine(rdb, "k")) == 2 })
 	stop(t, p)
 	ok(t, h.Release(bg))
 	stopped := time.Now()
 	if fields := rdb.HKeys(bg, "k").Val(); len(fields) != 1 || !strings.HasPrefix(fields[0], id+":") {
-		t.Fatalf("not called: %v, %v stands", fields, id)
+		t.Fatalf("not called: %v, %v is in line", fields, id)
 	}
 	h = <-got
 	if took := time.Since(stopped); took > afterStop {
@@ -93,7 +93,7 @@ func TestLine_AStoppedProcessThatIsCalled(t *testing.T) {
 			_ = p.Wait()
 		}
 	})
-	eventually(t, 10*time.Second, "it stands anew", func() bool { return len(stands(rdb, "k")) == 1 })
+	eventually(t, 10*time.Second, "it waits in line anew", func() bool { return len(clientsInLine(rdb, "k")) == 1 })
 	timer.Reset(300 * time.Millisecond)
 	select {
 	case line := <-in:
@@ -123,10 +123,10 @@ func TestLine_ACalledProcessThatIsStopped(t *testing.T) {
 	cfg := anteroom.LockConfig{Key: "k", LeaseTime: 2 * time.Second}
 	h := acquire(t, mutex(t, a, cfg))
 	p := start(t, "hold", s.Addr(), "k", "2s")
-	eventually(t, 10*time.Second, "the process stands", func() bool { return len(stands(rdb, "k")) == 1 })
+	eventually(t, 10*time.Second, "the process waits in line", func() bool { return len(clientsInLine(rdb, "k")) == 1 })
 	got := make(chan *anteroom.Hold, 1)
 	go func() { got <- acquire(t, mutex(t, b, cfg)) }()
-	eventually(t, 5*time.Second, "the next one stands", func() bool { return len(stands(rdb, "k")) == 2 })
+	eventually(t, 5*time.Second, "the next one waits in line", func() bool { return len(clientsInLine(rdb, "k")) == 2 })
 	ok(t, h.Release(bg))
 	if line := p.ask(t, ""); line != "holding" {
 		t.Fatal(line)

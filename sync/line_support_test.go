@@ -181,9 +181,9 @@ func isOut(t *testing.T, got <-chan *anteroom.Hold) {
 	}
 }
 
-// standing puts a place of another client into the empty line of k, behind those that this has put there. It was
+// addPlace puts a place of another client into the empty line of k, behind those that this has put there. It was
 // confirmed life-alive ago.
-func (s *embedded) standing(client string, alive time.Duration) {
+func (s *embedded) addPlace(client string, alive time.Duration) {
 	seq := len(s.spots("k")) + 1
 	s.HSet(lineOf("k"), ":", fmt.Sprintf("1 %d %d 0 0", seq, seq), "c"+client, strconv.Itoa(seq),
 		fmt.Sprint("p", seq), fmt.Sprintf("%s 1700000000000000 2000 %d word", client, time.Now().Add(alive).UnixMilli()))

@@ -170,7 +170,7 @@ func TestLine_ThePlaceOfAnUnansweredTurnIsKept(t *testing.T) {
 		time.Sleep(20 * time.Millisecond)
 		s.settle()
 		if now := s.spots("k"); len(now) != 1 || now[0].client != at[0].client || now[0].n <= at[0].n {
-			t.Errorf("stands as %v, after %v", now, at)
+			t.Errorf("has place %v, after %v", now, at)
 		}
 		sent.take()
 		ok(t, (<-there).Release(bg))

@@ -117,8 +117,8 @@ func budget(t *testing.T, m *anteroom.Manager, sent *traffic, owners int) int {
 
 // Where nobody waits elsewhere a turn continues beyond its budget without a command. A client that comes into line is announced,
 // also where the message of that is lost, and then the turn ends with its budget.
-func TestLine_ATurnGoesOnWhileNobodyStands(t *testing.T) {
-	for _, deaf := range []bool{false, true} {
+func TestLine_ATurnContinuesWhileTheLineIsEmpty(t *testing.T) {
+	for _, unsubscribed := range []bool{false, true} {
 		bubble(t, func(t *testing.T, s *embedded) {
 			net := s.network()
 			rdb, sent := s.client(), &traffic{}
@@ -127,21 +127,21 @@ func TestLine_ATurnGoesOnWhileNobodyStands(t *testing.T) {
 			b, _ := manager(t, s.client(), anteroom.Config{})
 			s.turns(t, a)
 			if n := budget(t, a, sent, 50); n != 0 {
-				t.Errorf("%d commands for hand-offs while nobody stands", n)
+				t.Errorf("%d commands for hand-offs while nobody is in line", n)
 			}
 			ctx, cancel := context.WithCancel(bg)
 			mu := mutex(t, a, anteroom.LockConfig{Key: "k", Fair: true, MaxHandoffs: 2, MaxHandoffTime: time.Hour})
 			end := crew(ctx, mu, 4, func() { time.Sleep(10 * time.Millisecond) })
 			time.Sleep(3 * time.Second)
-			if deaf {
+			if unsubscribed {
 				net.Refuse()
 				net.Reset(faultnet.PubSub)
 				s.settle()
 			}
 			start := time.Now()
 			h := acquire(t, b.Mutex("k"))
-			if took, most := time.Since(start), 50*time.Millisecond; took > most && !deaf || took > 1100*time.Millisecond {
-				t.Errorf("deaf %v: in after %v", deaf, took)
+			if took, most := time.Since(start), 50*time.Millisecond; took > most && !unsubscribed || took > 1100*time.Millisecond {
+				t.Errorf("unsubscribed %v: in after %v", unsubscribed, took)
 			}
 			ok(t, h.Release(bg))
 			cancel()

@@ -59,7 +59,7 @@ func TestLine_AnOldOrForgedCallLetsNobodyIn(t *testing.T) {
 		m, sent, got, _ := forger(t, s, anteroom.LockConfig{})
 		call := func(what string, change func(*spot), asks bool) {
 			t.Helper()
-			for sent.take() == 0 { // the next confirmation is a second away
+			for sent.take() == 0 { // the next confirmation is due in a second
 				time.Sleep(10 * time.Millisecond)
 			}
 			s.settle()
@@ -83,7 +83,7 @@ func TestLine_AnOldOrForgedCallLetsNobodyIn(t *testing.T) {
 		// It is stopped, and is called in the end.
 		now := s.spots("k")[0]
 		if before.seq != now.seq {
-			t.Errorf("stood as %v, stands as %v", before, now)
+			t.Errorf("had place %v, has %v", before, now)
 		}
 		s.give(now, 2*time.Second)
 		s.sayCalled(now, 0)
@@ -104,7 +104,7 @@ func TestLine_ALateCallAsks(t *testing.T) {
 			h := acquire(t, other.Mutex("k"))
 			got := s.waiting(t, bg, m.Mutex("k"))
 			time.Sleep(100 * time.Millisecond)
-			net.BlackHole() // the process is stopped, as far as others can tell
+			net.BlackHole() // the process is stopped, as far as others can see
 			time.Sleep(10 * time.Millisecond)
 			ok(t, h.Release(bg)) // calls it
 			if gone {

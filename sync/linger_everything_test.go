@@ -41,7 +41,7 @@ func endAll(t *testing.T, managers []*Manager) {
 	}
 }
 
-// Processes whose locks linger and are tracked do everything with them but remove them: nobody is told of a loss, there is one
+// Processes whose locks linger and are tracked do everything with them but remove them: nobody is notified of a loss, there is one
 // owner at a time, nothing stays tracked, and Close has nothing to wait for.
 func TestLinger_LingerAndTrackingTogether(t *testing.T) {
 	s := testredis.Start(t)

@@ -156,7 +156,7 @@ func TestLinger_MinHold(t *testing.T) {
 }
 
 // A lock that is removed, or deleted by force, while it lingers is no owner's loss, and the next one has a new grant: after a
-// ForceRelease immediately, after a DEL, of which nothing tells, at the end of Linger.
+// ForceRelease immediately, after a DEL, which nothing reports, at the end of Linger.
 func TestLinger_NobodyHasLostIt(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		a, rec := manager(t, s.client(), anteroom.Config{})

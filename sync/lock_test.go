@@ -65,7 +65,7 @@ func TestLockIsReentrantUpTo255(t *testing.T) {
 	})
 }
 
-func TestUnlockByAStrangerPanics(t *testing.T) {
+func TestUnlockByAnotherPanics(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, _ := manager(t, s.client(), anteroom.Config{})
 		mu := mutex(t, m, anteroom.LockConfig{Key: "k", Reentrant: true})
@@ -79,7 +79,7 @@ func TestUnlockByAStrangerPanics(t *testing.T) {
 			t.Fatalf("unlock by another goroutine: %v", err)
 		}
 		if !mu.Held() {
-			t.Fatal("the stranger's Unlock took the lock away")
+			t.Fatal("another goroutine's Unlock released the lock")
 		}
 		mu.Unlock()
 	})
@@ -209,7 +209,7 @@ func TestSync_I7_StaleUnlockNeverFreesASuccessor(t *testing.T) {
 		h := acquire(t, other.Mutex("k"))
 		time.Sleep(6 * time.Second) // a watchdog period and more
 		if mu.Held() {
-			t.Fatal("Held after the loss was told")
+			t.Fatal("Held after the notice of the loss")
 		}
 		pass(mu) // enters again: waiting for itself would be a deadlock
 		mu.Unlock()
@@ -254,7 +254,7 @@ func TestALostLockStaysLocallyLockedUntilItsUnlock(t *testing.T) {
 	})
 }
 
-func TestALostHoldLetsTheLocalQueueMoveOnAtOnce(t *testing.T) {
+func TestALostHoldLetsTheLocalQueueMoveOnImmediately(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, _ := manager(t, s.client(), anteroom.Config{})
 		mu := m.Mutex("k")
@@ -271,7 +271,7 @@ func TestALostHoldLetsTheLocalQueueMoveOnAtOnce(t *testing.T) {
 		s.Del("k")
 		h2 := <-next
 		if h.Held() || !h2.Held() {
-			t.Fatal("the waiter came in before the holder was told")
+			t.Fatal("the waiter came in before the holder was notified")
 		}
 		cause := context.Cause(h.Context())
 		var e *anteroom.Error

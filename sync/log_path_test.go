@@ -44,7 +44,7 @@ func TestLog_HasTheTraceOfWhoAcquired(t *testing.T) {
 		for _, key := range []string{"a", "b"} {
 			_, err := m.ForceRelease(bg, key)
 			ok(t, err)
-			synctest.Wait() // two losses at once are reported in any order
+			synctest.Wait() // two losses in parallel are reported in any order
 		}
 		<-h.Context().Done()
 		synctest.Wait()
@@ -81,8 +81,8 @@ func TestLog_NoLineForAnOperation(t *testing.T) {
 }
 
 // Losses are notified before anybody writes a word of them, and a log that hangs stops nobody.
-// What did not fit into the queue of events is said when it can be.
-func TestLog_ComesAfterTellingAndSaysWhatItDropped(t *testing.T) {
+// Events for which the queue had no room are counted in a later record.
+func TestLog_ComesAfterTheNoticeAndSaysWhatItDropped(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		j := &journal{}
 		until := make(chan struct{})
@@ -102,10 +102,10 @@ func TestLog_ComesAfterTellingAndSaysWhatItDropped(t *testing.T) {
 		}
 		close(until)
 		synctest.Wait()
-		told := len(j.lines(observe.EventLost))
+		reported := len(j.lines(observe.EventLost))
 		all := j.buf.String()
-		if !strings.Contains(all, `msg="anteroom: events dropped" count=`+strconv.Itoa(locks-told)) || told < 1000 {
-			t.Errorf("%d losses are in the log, the rest is not mentioned: …%s", told, all[max(0, len(all)-300):])
+		if !strings.Contains(all, `msg="anteroom: events dropped" count=`+strconv.Itoa(locks-reported)) || reported < 1000 {
+			t.Errorf("%d losses are in the log, the others are not mentioned: …%s", reported, all[max(0, len(all)-300):])
 		}
 	})
 }

@@ -172,8 +172,8 @@ func TestLog_SaysWhatTheDocumentSays(t *testing.T) {
 
 const stoppedProcess = "this process was stopped for longer than a lease"
 
-// A process that was stopped finds the loss by itself, and its log tells that nothing was
-// tried, which is what tells this loss from one by Redis.
+// A process that was stopped finds the loss by itself, and its log says that nothing was
+// tried, which distinguishes this loss from one by Redis.
 func TestLog_AStoppedProcess(t *testing.T) {
 	t.Parallel()
 	s := testredis.Start(t)
@@ -232,7 +232,7 @@ func TestLog_TheFactsOfALoss(t *testing.T) {
 	}
 }
 
-// The kinds of records that a user can cause, read with a key and a client ID that tell.
+// The kinds of records that a user can cause, read with a key and a client ID that one recognizes.
 func TestLog_NamesNoKeyAndNoHolder(t *testing.T) {
 	for _, logKeys := range []bool{false, true} {
 		bubble(t, func(t *testing.T, s *embedded) {
@@ -277,7 +277,7 @@ type slowToHearOfLosses struct{}
 
 func (slowToHearOfLosses) Lost(string, observe.LossReason) { time.Sleep(time.Minute) }
 
-// Close tells what it gives up before it ends the watchdog, which knows more of it.
+// Close reports what it gives up before it ends the watchdog, which knows more of it.
 func TestLost_ByCloseSaysWhatWasFoundOfTheHold(t *testing.T) {
 	for range 30 {
 		bubble(t, func(t *testing.T, s *embedded) {

@@ -65,7 +65,7 @@ func TestLongWait_IsReportedOnce(t *testing.T) {
 			if w.Owner != goid.Get() || w.OwnerKind != "hold" || !w.OwnerSince.Equal(h.Since()) {
 				t.Errorf("the owner: %+v, want goroutine %d since %v", w, goid.Get(), h.Since())
 			}
-			// Without RecordCallSites a goroutine scan tells where both are.
+			// Without RecordCallSites a goroutine scan shows where both are.
 			if !strings.Contains(w.CallSite, "sync/longwait_test.go:") || ev.CallSite != w.CallSite || !strings.Contains(w.OwnerAt, "longwait_test.go:") {
 				t.Errorf("waits at %q (event: %q), owner at %q", w.CallSite, ev.CallSite, w.OwnerAt)
 			}
@@ -78,7 +78,7 @@ func TestLongWait_IsReportedOnce(t *testing.T) {
 			free()
 		}
 		if n := c.get(observe.EventLongWait); n != 2 {
-			t.Errorf("the Observer was told of %d, want 2", n)
+			t.Errorf("the Observer got %d, want 2", n)
 		}
 	})
 }
@@ -208,7 +208,7 @@ func TestLongWait_ForAnotherProcess(t *testing.T) {
 		net.CloseAll()
 		ctx, cancel = context.WithTimeout(bg, time.Minute)
 		defer cancel()
-		if _, err := m.Mutex("away").Acquire(ctx); !errors.Is(err, anteroom.ErrUnavailable) {
+		if _, err := m.Mutex("unreachable").Acquire(ctx); !errors.Is(err, anteroom.ErrUnavailable) {
 			t.Fatal(err)
 		}
 		evs = rec.of(observe.EventLongWait)
@@ -244,7 +244,7 @@ func TestLongWait_ABurstIsFewEvents(t *testing.T) {
 		}
 		in.Wait()
 		if len(evs) != 11 {
-			t.Fatalf("%d events for %d keys, want 10 and one for the rest", len(evs), keys)
+			t.Fatalf("%d events for %d keys, want 10 and one for all others", len(evs), keys)
 		}
 		for i, ev := range evs[:10] {
 			if ev.Key != fmt.Sprintf("key:%02d", i) || ev.Waiters != waiters {
@@ -252,7 +252,7 @@ func TestLongWait_ABurstIsFewEvents(t *testing.T) {
 			}
 		}
 		if last := evs[10]; last.Key != "" || last.Waiters != 20*waiters || !strings.Contains(last.Text, "20 further keys") {
-			t.Errorf("the rest: %+v", last)
+			t.Errorf("all others: %+v", last)
 		}
 	})
 }
@@ -271,7 +271,7 @@ func TestLongWait_OfASlowQueue(t *testing.T) {
 				mu.Unlock()
 			})
 			if i < 4 {
-				continue // whoever comes later waits for 40 s
+				continue // one that comes later waits for 40 s
 			}
 			time.Sleep(10 * time.Second)
 		}
@@ -306,20 +306,20 @@ func TestLongWait_OfOneLock(t *testing.T) {
 			free = append(free, func() { ok(t, h.Release(bg)); wait() })
 		}
 		time.Sleep(90 * time.Second)
-		told := map[string]time.Duration{}
+		reported := map[string]time.Duration{}
 		for _, e := range rec.of(observe.EventLongWait) {
-			if told[e.Key] != 0 {
+			if reported[e.Key] != 0 {
 				t.Errorf("%s is reported twice", e.Key)
 			}
-			told[e.Key] = e.At.Sub(began)
+			reported[e.Key] = e.At.Sub(began)
 		}
 		for key, d := range map[string]time.Duration{"quick": 2 * time.Second, "ordinary": 30 * time.Second, "slow": time.Minute} {
-			if late := told[key] - d; late < 0 || late > 5*time.Second {
-				t.Errorf("%s is reported after %v", key, told[key])
+			if late := reported[key] - d; late < 0 || late > 5*time.Second {
+				t.Errorf("%s is reported after %v", key, reported[key])
 			}
 		}
-		if len(told) != 3 {
-			t.Errorf("%v", told)
+		if len(reported) != 3 {
+			t.Errorf("%v", reported)
 		}
 		if mu := mutex(t, m, anteroom.LockConfig{Key: "quick", LongWait: time.Hour}); mu.TryLock() {
 			t.Error("locked")

@@ -13,9 +13,9 @@ import (
 	"github.com/anteroom/anteroom/watchdog"
 )
 
-// Whoever finds a loss has ended the contexts of all Holds when it returns, also where the goroutine that concludes losses
+// A goroutine that finds a loss has ended the contexts of all Holds when it returns, also where the goroutine that concludes losses
 // has begun to end them, and was not run further.
-func TestAHoldsContextHasEndedForWhoeverAsks(t *testing.T) {
+func TestAHoldsContextHasEndedForAnyCaller(t *testing.T) {
 	ctx := context.Background()
 	m := insideManager(t, Config{})
 	defer func() { _ = m.Close(ctx) }()
@@ -46,7 +46,7 @@ func TestAHoldsContextHasEndedForWhoeverAsks(t *testing.T) {
 		t.Error("the loss is not seen")
 	}
 	if one.Err() == nil || two.Err() == nil {
-		t.Error("Err has told the loss, and a context goes on")
+		t.Error("Err has reported the loss, and a context has not ended")
 	}
 	close(goOn)
 	<-done
@@ -59,7 +59,7 @@ func TestAHoldsContextHasEndedForWhoeverAsks(t *testing.T) {
 }
 
 // The owner hears of a loss before the queue moves on, so before anybody else can get the lock.
-func TestALossIsToldBeforeTheQueueMovesOn(t *testing.T) {
+func TestALossIsNotifiedBeforeTheQueueMovesOn(t *testing.T) {
 	ctx := context.Background()
 	m := insideManager(t, Config{})
 	defer func() { _ = m.Close(ctx) }()
@@ -77,7 +77,7 @@ func TestALossIsToldBeforeTheQueueMovesOn(t *testing.T) {
 	h.t.owner.Held().Lease().Lose(renewal.Cause{Reason: renewal.ReasonForced})
 	<-ended
 	if state != queue.Owned {
-		t.Errorf("when the owner was told, the queue was %v, want %v", state, queue.Owned)
+		t.Errorf("when the owner was notified, the queue was %v, want %v", state, queue.Owned)
 	}
 	_ = h.Release(ctx)
 }
@@ -91,7 +91,7 @@ func TestHold_ItsContextComparesWithTheClock(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m.leases.Stop() // nobody tells
+		m.leases.Stop() // nobody notifies
 		ctx := h.Context()
 		time.Sleep(time.Until(h.Deadline()) - time.Nanosecond)
 		if err := ctx.Err(); err != nil {
@@ -99,7 +99,7 @@ func TestHold_ItsContextComparesWithTheClock(t *testing.T) {
 		}
 		time.Sleep(time.Nanosecond)
 		if ctx.Err() == nil {
-			t.Error("the context of a lock that is over goes on")
+			t.Error("the context of a lock that is over has not ended")
 		}
 		_ = h.Release(context.Background())
 	})
@@ -124,7 +124,7 @@ func TestALossConcludedBesideTheReleaseLeavesNothing(t *testing.T) {
 					t.Fatal(err)
 				}
 				until := make(chan struct{})
-				HoldUpTelling(m, until)
+				HoldUpNotices(m, until)
 				synctest.Wait()
 				if !h.t.owner.Held().Lease().Lose(renewal.Cause{Reason: c.reason}) {
 					t.Fatal("not lost")

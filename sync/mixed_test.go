@@ -18,7 +18,7 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// Every way in at once, on the same keys, by two Managers whose callers carry their calls
+// Every way in, in parallel, on the same keys, by two Managers whose callers carry their calls
 // themselves, while replies are lost and callers leave: one is inside at a time, everybody
 // comes back, and nothing is left but what lands late.
 func TestMixedWaysIn(t *testing.T) {

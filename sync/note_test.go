@@ -11,7 +11,7 @@ import (
 	"github.com/anteroom/anteroom/sync/observe"
 )
 
-// A note is with its hold, for whoever looks or is refused, and goes with it.
+// A note is with its hold, for those who read it or are refused, and goes with it.
 func TestNote(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, _ := manager(t, s.client(), anteroom.Config{})

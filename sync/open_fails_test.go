@@ -12,7 +12,7 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// saying listens and says text to everybody who connects: at once, or after the first bytes of a client. Then it closes,
+// saying listens and says text to everybody who connects: immediately, or after the first bytes of a client. Then it closes,
 // or, where it is silent, keeps the connection.
 func saying(t *testing.T, text string, asked, silent bool) string {
 	t.Helper()
@@ -71,7 +71,7 @@ func TestOpen_OneDiagnosis(t *testing.T) {
 		{"a Sentinel", "redis://" + one, anteroom.ErrConfig, "@ is a Sentinel: the URL is redis+sentinel://@/name-of-the-master"},
 		{"another name", "redis+sentinel://" + hosts + "/typo", anteroom.ErrConfig, `no Sentinel at @ knows "typo"`},
 		{"no Sentinel", "redis+sentinel://" + open.Addr() + "/" + master, anteroom.ErrConfig, "@ is no Sentinel: for one server the URL is redis://@"},
-		{"Sentinels away", "redis+sentinel://127.0.0.1:1,127.0.0.1:2/" + master, anteroom.ErrUnavailable, "dial tcp 127.0.0.1:1: connect: connection refused; dial tcp 127.0.0.1:2: connect: connection refused: check host and port"},
+		{"Sentinels unreachable", "redis+sentinel://127.0.0.1:1,127.0.0.1:2/" + master, anteroom.ErrUnavailable, "dial tcp 127.0.0.1:1: connect: connection refused; dial tcp 127.0.0.1:2: connect: connection refused: check host and port"},
 		{"no Cluster", "redis+cluster://" + open.Addr(), anteroom.ErrConfig, "@ is no Cluster: for one server the URL is redis://@"},
 		{"TLS", "redis://" + secure.Addr(), anteroom.ErrConfig, "@ speaks TLS: the URL must begin with rediss"},
 		{"no TLS", "rediss://" + open.Addr(), anteroom.ErrConfig, "@ does not speak TLS: the URL must begin with redis"},

@@ -51,7 +51,7 @@ func TestOpen_OneServer(t *testing.T) {
 	two := s.Client(t, func(o *redis.Options) { o.Password, o.DB = "pw/1", 2 })
 	opened(t, "redis://:pw%2F1@"+s.Addr()+"/2", two)
 	opened(t, "unix://:pw%2F1@"+socket+"?db=2", two)
-	// At once: a client that is only forgotten is closed by the garbage collector, some time.
+	// Immediately: a client that is only forgotten is closed by the garbage collector, some time.
 	eventually(t, 3*time.Second, "nobody is connected any more but the test", func() bool { return clients(t, two) == 1 })
 }
 
@@ -77,10 +77,10 @@ func TestOpen_Cluster(t *testing.T) {
 
 // TestOpen_TLS: with certificates of both sides, and what is reported if one is wrong.
 func TestOpen_TLS(t *testing.T) {
-	authority, stranger := testredis.NewAuthority(t), testredis.NewAuthority(t)
+	authority, other := testredis.NewAuthority(t), testredis.NewAuthority(t)
 	s := testredis.StartTLS(authority, true)
 	ca, cert, key := authority.Files("client")
-	_, otherCert, otherKey := stranger.Files("client")
+	_, otherCert, otherKey := other.Files("client")
 	admin := s.Client(t, overTLS(authority.TLSConfig("admin")))
 	url := "rediss://" + s.Addr()
 	opened(t, url+"?ca_file="+ca+"&cert_file="+cert+"&key_file="+key, admin)
@@ -104,13 +104,13 @@ func TestOpen_TLS(t *testing.T) {
 // TestOpen_ACertificateIsRenewed: the client shows the certificate that is in the file when
 // it connects, not the one that was there when the program began.
 func TestOpen_ACertificateIsRenewed(t *testing.T) {
-	authority, stranger := testredis.NewAuthority(t), testredis.NewAuthority(t)
+	authority, other := testredis.NewAuthority(t), testredis.NewAuthority(t)
 	s := testredis.StartTLS(authority, true)
 	ca, cert, key := authority.Files("client")
 	m, err := anteroom.Open(bg, "rediss://"+s.Addr()+"?ca_file="+ca+"&cert_file="+cert+"&key_file="+key, quiet(anteroom.Config{}))
 	ok(t, err)
 	t.Cleanup(func() { ok(t, m.Close(bg)) })
-	_, otherCert, otherKey := stranger.Files("client")
+	_, otherCert, otherKey := other.Files("client")
 	replace(t, otherCert, cert)
 	replace(t, otherKey, key)
 	admin := s.Client(t, overTLS(authority.TLSConfig("admin")))
@@ -136,7 +136,7 @@ func replace(t *testing.T, from, to string) {
 	ok(t, os.WriteFile(to, data, 0o600))
 }
 
-// TestOpen_SaysWhatIsWrong: at once, whose fault it is, without a password.
+// TestOpen_SaysWhatIsWrong: immediately, whose fault it is, without a password.
 func TestOpen_SaysWhatIsWrong(t *testing.T) {
 	s := testredis.Start(t, "--requirepass", "hunter1")
 	url := func(user string) string { return "redis://" + user + "@" + s.Addr() }
@@ -246,8 +246,8 @@ func TestOpen_CloseWithUnitsStillHeld(t *testing.T) {
 	eventually(t, patience, "the client is closed", func() bool { return clients(t, admin) == 1 })
 }
 
-// TestNewManager_TellsWhatTheClientCosts: once, at Debug, what to set, and nothing where nothing costs.
-func TestNewManager_TellsWhatTheClientCosts(t *testing.T) {
+// TestNewManager_SaysWhatTheClientCosts: once, at Debug, what to set, and nothing where nothing costs.
+func TestNewManager_SaysWhatTheClientCosts(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		for _, c := range []struct {
 			pool    int

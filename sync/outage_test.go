@@ -23,8 +23,8 @@ func (r *recorder) counted(kinds ...observe.EventKind) string {
 	return strings.Join(parts, ", ")
 }
 
-// An outage is one of the server, whoever meets it, on however many keys.
-func TestOutage_IsToldOnce(t *testing.T) {
+// An outage is one of the server, whichever call finds it, on however many keys.
+func TestOutage_IsReportedOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, rec := manager(t, s.client(), anteroom.Config{})
 		ok(t, acquire(t, m.Mutex("k")).Release(bg))
@@ -75,7 +75,7 @@ func TestOutage_ThatComesAndGoesIsOne(t *testing.T) {
 	})
 }
 
-// Lock has no way to return an error. What a person must change it says at once, as an
+// Lock has no way to return an error. What a person must change it says immediately, as an
 // error in the log, with the remedy, and it continues waiting.
 func TestOutage_LockSaysWhatAPersonMustChange(t *testing.T) {
 	for what, c := range map[string]struct {
@@ -179,7 +179,7 @@ func TestOutage_WithALongCommandTimeout(t *testing.T) {
 		time.Sleep(15 * time.Second)
 		t.Log(rec.counted(observe.EventUnavailable, observe.EventAvailable))
 		if n := len(rec.of(observe.EventUnavailable)); n > 1 {
-			t.Errorf("one trouble that lasted was told %d times", n)
+			t.Errorf("one outage was reported %d times", n)
 		}
 	})
 }

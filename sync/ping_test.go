@@ -21,7 +21,7 @@ var everything = anteroom.Config{Defaults: anteroom.LockConfig{
 }}
 
 // TestPing_LeavesNothing: neither a free key nor one that is held changes, and no event
-// tells of anything. On both servers.
+// reports anything. On both servers.
 func TestPing_LeavesNothing(t *testing.T) {
 	check := func(t *testing.T, rdb *redis.Client) {
 		m, rec := manager(t, rdb, everything)
@@ -95,7 +95,7 @@ func TestPing_EveryRightIsAskedFor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			taken := name
-			if !asks { // nor are there rules that take one subcommand away
+			if !asks { // nor are there rules that remove one subcommand
 				taken, _, _ = strings.Cut(name, "|")
 			}
 			ok(t, admin.Do(bg, "acl", "setuser", "less", "reset", "on", ">pw", "~*", "&*", "+@all", "-"+taken).Err())

@@ -251,9 +251,9 @@ func TestSync_I1_ExclusionAcrossProcesses(t *testing.T) {
 				all = append(all, start(t, "count", s.Addr(), dir, fair))
 			}
 			for _, p := range all {
-				rest, _ := io.ReadAll(p.out)
+				tail, _ := io.ReadAll(p.out)
 				if err := p.Wait(); err != nil {
-					t.Fatalf("worker: %v: %s", err, rest)
+					t.Fatalf("worker: %v: %s", err, tail)
 				}
 			}
 			want := processes * processGoroutines * processRounds
@@ -359,7 +359,7 @@ func TestPromise_AStoppedHolderKnowsWhenItRunsAgain(t *testing.T) {
 }
 
 // The same for the context that Do gives: work under Do has nothing else to ask. The
-// question races with the goroutine that would tell, so it is put several times.
+// question races with the goroutine that would notify, so it is put several times.
 func TestPromise_AStoppedDoKnowsWhenItRunsAgain(t *testing.T) {
 	t.Parallel()
 	s := testredis.Start(t)
@@ -395,8 +395,8 @@ func TestPromise_OnARealServer(t *testing.T) {
 		lines := faultnet.New(nil)
 		m, _ := manager(t, s.Client(t, func(o *redis.Options) { o.Dialer = lines.Dial; o.ReadTimeout = 500 * time.Millisecond }), anteroom.Config{})
 		h := acquire(t, mutex(t, m, cfg))
-		told := make(chan time.Time, 1)
-		go func() { <-h.Context().Done(); told <- time.Now() }()
+		notices := make(chan time.Time, 1)
+		go func() { <-h.Context().Done(); notices <- time.Now() }()
 		lines.BlackHole()
 		var granted time.Time
 		for granted.IsZero() { // a rival that hammers the key
@@ -405,8 +405,8 @@ func TestPromise_OnARealServer(t *testing.T) {
 				ok(t, h2.Release(bg))
 			}
 		}
-		if at := <-told; !at.Before(granted) {
-			t.Fatalf("round %d: told %v after a rival had the lock", i, at.Sub(granted))
+		if at := <-notices; !at.Before(granted) {
+			t.Fatalf("round %d: notified %v after a rival had the lock", i, at.Sub(granted))
 		}
 		lines.Heal()
 		_ = h.Release(bg)
@@ -418,7 +418,7 @@ func TestPromise_OnARealServer(t *testing.T) {
 		ok(t, rdb.FlushAll(bg).Err())
 		<-h.Context().Done()
 		if took := time.Since(begin); took > cfg.WatchdogPeriod+time.Second/6+time.Second {
-			t.Fatalf("a removal was told after %v", took)
+			t.Fatalf("a removal was noticed after %v", took)
 		}
 		_ = h.Release(bg)
 		h = acquire(t, mutex(t, m, slow))
@@ -434,7 +434,7 @@ func TestPromise_OnARealServer(t *testing.T) {
 		<-h.Context().Done()
 		// Long before the next renewal or the watchdog could say so.
 		if took := time.Since(begin); took > time.Second {
-			t.Fatalf("ForceRelease was told after %v", took)
+			t.Fatalf("ForceRelease was noticed after %v", took)
 		}
 		_ = h.Release(bg)
 	}

@@ -199,7 +199,7 @@ func TestAClusterBehindAProxy(t *testing.T) {
 	select {
 	case <-removed.Context().Done():
 	case <-time.After(5 * time.Second):
-		t.Error("the removal is not told")
+		t.Error("the removal is not reported")
 	}
 	released := time.Now()
 	for i, h := range holds {
@@ -211,13 +211,13 @@ func TestAClusterBehindAProxy(t *testing.T) {
 	if took := time.Since(released); took > 5*time.Second {
 		t.Errorf("the others had their locks only after %v: they were not called", took)
 	}
-	var told []observe.Event
+	var lost []observe.Event
 	for _, e := range rec.of(observe.EventWarning) {
 		if strings.Contains(e.Text, "Redis Cluster") {
-			told = append(told, e)
+			lost = append(lost, e)
 		}
 	}
-	if len(told) != 1 {
+	if len(lost) != 1 {
 		t.Errorf("warnings: %+v", rec.of(observe.EventWarning))
 	}
 }

@@ -281,7 +281,7 @@ func TestSync_I8_KeysUsedOnceLeaveNothing(t *testing.T) {
 		n, err := rdb.DBSize(bg).Result()
 		state = fmt.Sprintf("keys %d (%v), entries %d, goroutines %d after %d, connections %d after %d",
 			n, err, len(m.Snapshot()), runtime.NumGoroutine(), goroutines, connections(t, rdb), clients)
-		// The client's pool may have grown by what ran at once, but not with the keys.
+		// The client's pool may have grown by what ran in parallel, but not with the keys.
 		return err == nil && n == 0 && len(m.Snapshot()) == 0 && runtime.NumGoroutine() <= goroutines+2 && connections(t, rdb) <= clients+4
 	})
 	channels, err := rdb.PubSubChannels(bg, "*").Result()

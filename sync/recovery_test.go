@@ -54,7 +54,7 @@ func (c *counter) Lost(_ string, r observe.LossReason)           { c.add("lost/"
 func (c *counter) Recovered(_, action, outcome string) { c.add("recovered/" + action + "/" + outcome) }
 
 // What the watchdog does about a hold counts once, with what came of it, though an event
-// tells both that it acted and that it helped.
+// reports both that it acted and that it helped.
 func TestARecoveryIsCountedOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		outcome string
@@ -176,7 +176,7 @@ func TestAnAbandonedHoldIsReported(t *testing.T) {
 			t.Fatalf("reported %v, want renewed and dropped, once each", seen)
 		}
 		if !s.Exists("renewed") {
-			t.Fatal("by default an abandoned hold goes on being renewed: its work may still run")
+			t.Fatal("by default an abandoned hold is still renewed: its work may still run")
 		}
 		if s.Exists("dropped") {
 			t.Fatal("RecoverRelease left an abandoned hold in Redis for good")
@@ -187,7 +187,7 @@ func TestAnAbandonedHoldIsReported(t *testing.T) {
 	})
 }
 
-// The context of a Hold leads to those that it is nested in. Whoever forgets all of them
+// The context of a Hold leads to those that it is nested in. A caller that forgets all of them
 // is notified of each: the library itself keeps none of them reachable.
 func TestForgottenNestedHoldsAreReported(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {

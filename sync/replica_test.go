@@ -66,20 +66,20 @@ func TestSync_I3_ALateReleaseForWantOfReplicasMeetsNoLaterGrant(t *testing.T) {
 }
 
 // A client that breaks off the wait for replicas is refused, with what to set.
-func TestReplicaTimeoutFitsTheClient(t *testing.T) {
+func TestReplicaTimeoutIsBelowTheClients(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		rdb := redis.NewClient(&redis.Options{Addr: "embedded", Dialer: s.net.Dial, ReadTimeout: 2 * time.Second})
 		t.Cleanup(func() { _ = rdb.Close() })
 		m, _ := manager(t, rdb, anteroom.Config{})
-		for timeout, fits := range map[time.Duration]bool{1999 * time.Millisecond: true, 2 * time.Second: false} {
+		for timeout, accepted := range map[time.Duration]bool{1999 * time.Millisecond: true, 2 * time.Second: false} {
 			cfg := anteroom.LockConfig{Key: "k", Replicas: 1, ReplicaTimeout: timeout}
 			_, err := m.NewMutex(cfg)
-			if fits != (err == nil) || err != nil && !strings.Contains(err.Error(), "ReplicaTimeout is 2s; it must be less than the client's ReadTimeout, here 2s") {
+			if accepted != (err == nil) || err != nil && !strings.Contains(err.Error(), "ReplicaTimeout is 2s; it must be less than the client's ReadTimeout, here 2s") {
 				t.Errorf("%v: %v", timeout, err)
 			}
 			cfg.Key = ""
 			other, err := anteroom.NewManager(rdb, anteroom.Config{Defaults: cfg})
-			if fits != (err == nil) || err != nil && !errors.Is(err, anteroom.ErrConfig) {
+			if accepted != (err == nil) || err != nil && !errors.Is(err, anteroom.ErrConfig) {
 				t.Errorf("%v as a default: %v", timeout, err)
 			}
 			if err == nil {

@@ -24,7 +24,7 @@ func mistaken(f func() error) (err error) {
 }
 
 // TestReservedKeys: a key below the prefix of the fencing records is a mistake in the
-// program, which every entry refuses at once, without a word to Redis.
+// program, which every entry refuses immediately, without a word to Redis.
 func TestReservedKeys(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		var dialed atomic.Int32
@@ -67,7 +67,7 @@ func TestReservedKeys(t *testing.T) {
 			t.Errorf("Redis was asked %d times", n)
 		}
 		if n := len(rec.of(observe.EventUnavailable)); n != 0 {
-			t.Errorf("%d events tell of an outage", n)
+			t.Errorf("%d events report an outage", n)
 		}
 	})
 }

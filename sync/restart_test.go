@@ -22,10 +22,10 @@ func TestSync_I3_ARestartUnderTheSameClientID(t *testing.T) {
 		began := time.Now()
 		h := acquire(t, after.Mutex("k")) // waits for the lease, as behind any other dead process
 		if took := time.Since(began); took < 25*time.Second || took > 45*time.Second {
-			t.Errorf("acquired after %v, want the rest of the lease", took)
+			t.Errorf("acquired after %v, want what was left of the lease", took)
 		}
 		if lost.Held() || len(rec.of(observe.EventLost)) == 0 {
-			t.Error("the old process was not told")
+			t.Error("the old process was not notified")
 		}
 		cut.Heal()
 		time.Sleep(40 * time.Second) // longer than any clean-up of the old one

@@ -14,7 +14,7 @@ import (
 	"github.com/anteroom/anteroom/sync/observe"
 )
 
-// forgedNotice is what ForceRelease tells a holder, written by somebody else.
+// forgedNotice is what ForceRelease sends a holder, written by somebody else.
 // forgedNotice says that somebody has deleted the unit n of key.
 func forgedNotice(key string, n uint64) string { return fmt.Sprintf("forced - %d %s", n, key) }
 

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A tenure that has ended gives its sentinel to the next one. It must tell of that one,
+// A tenure that has ended gives its sentinel to the next one. It must report that one,
 // although the program keeps the Hold that had it before, and never of the one that ended
 // or of one that is in use.
 func TestAbandoned_ASentinelServesManyTenures(t *testing.T) {

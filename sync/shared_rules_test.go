@@ -102,7 +102,7 @@ func TestShared_S2_Nested(t *testing.T) {
 			}
 		}
 		if time.Since(began) > 0 {
-			t.Error("it was not refused at once")
+			t.Error("it was not refused immediately")
 		}
 		ok(t, r.Release(bg))
 		if !inner.Held() {
@@ -181,7 +181,7 @@ func TestShared_S3_Downgrade(t *testing.T) {
 	})
 }
 
-func TestShared_S4_ALossIsToldBeforeAnybodyElseComesIn(t *testing.T) {
+func TestShared_S4_ALossIsNotifiedBeforeAnybodyElseComesIn(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		net := s.network()
 		a, rec := manager(t, s.clientOver(net), anteroom.Config{})
@@ -192,7 +192,7 @@ func TestShared_S4_ALossIsToldBeforeAnybodyElseComesIn(t *testing.T) {
 		w := must[theHold](t)(b.RWMutex("k").Acquire(bg, anteroom.Wait(time.Minute)))
 		for _, h := range []theHold{r1, r2} {
 			if h.Held() || h.Context().Err() == nil {
-				t.Error("a reader is not told")
+				t.Error("a reader is not notified")
 			}
 			if err := h.Err(); !errors.Is(err, anteroom.ErrLost) {
 				t.Errorf("Err: %v", err)
@@ -211,7 +211,7 @@ func TestShared_S4_ALossIsToldBeforeAnybodyElseComesIn(t *testing.T) {
 	})
 }
 
-// Readers by RLock are not told, so nobody comes in here before they have left.
+// Readers by RLock are not notified, so nobody comes in here before they have left.
 func TestShared_S4_NobodyComesInBesideLostReaders(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, rec := manager(t, s.client(), anteroom.Config{})
@@ -289,13 +289,13 @@ func TestShared_S6_CapacitiesMayDiffer(t *testing.T) {
 		}
 		ok(t, few.Release(bg))
 		time.Sleep(time.Second)
-		rest := must[theHold](t)(many.TryAcquire(bg, 4))
+		others := must[theHold](t)(many.TryAcquire(bg, 4))
 		time.Sleep(time.Second)
 		evs := rec.of(observe.EventCapacity)
 		if len(evs) != 2 || evs[0].Key != "k" || !strings.Contains(evs[0].Text, "5") || !strings.Contains(evs[0].Text, "2") {
 			t.Errorf("events %+v", evs)
 		}
-		ok(t, rest.Release(bg))
+		ok(t, others.Release(bg))
 		ok(t, h.Release(bg))
 		if _, err := a.Semaphore("k", 5).Acquire(bg, 1); err != nil {
 			t.Error(err)
@@ -321,7 +321,7 @@ func TestShared_S7_NIsFromOneToTheCapacity(t *testing.T) {
 			}
 		}
 		if time.Since(began) > 0 {
-			t.Error("it was not refused at once")
+			t.Error("it was not refused immediately")
 		}
 		for _, capacity := range []int64{-1, 0, 1<<40 + 1} {
 			if _, err := m.NewSemaphore(anteroom.LockConfig{Key: "k"}, capacity); !errors.Is(err, anteroom.ErrConfig) {
@@ -714,7 +714,7 @@ func TestShared_S2_ALongWaitNamesTheReaders(t *testing.T) {
 func TestShared_S4_AReleaseFindsTheLoss(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, rec := manager(t, s.client(), anteroom.Config{})
-		time.Sleep(time.Second) // what comes alone, long after the last one, goes back at once
+		time.Sleep(time.Second) // what comes alone, long after the last one, goes back immediately
 		for i, h := range []theHold{must[theHold](t)(m.RWMutex("k").Acquire(bg)), must[theHold](t)(m.Semaphore("sem", 2).Acquire(bg, 1))} {
 			s.Del(h.Key())
 			if err := h.Release(bg); !errors.Is(err, anteroom.ErrLost) {

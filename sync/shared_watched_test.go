@@ -15,7 +15,7 @@ import (
 
 // What is found, and reported, of a lock in units is what is of a Mutex.
 
-// A removal is noticed within the bound of docs/guarantees.md, however old the grant is, and whoever has it.
+// A removal is noticed within the bound of docs/guarantees.md, however old the grant is, and for any owner.
 func TestShared_ARemovalIsNoticedInTime(t *testing.T) {
 	for name, take := range map[string]func(m *anteroom.Manager){
 		"a writer":         func(m *anteroom.Manager) { _, _ = m.RWMutex("k").Acquire(bg) },
@@ -218,7 +218,7 @@ func TestShared_IsReportedAsAMutex(t *testing.T) {
 						of = []*anteroom.Manager{other, m}
 					}
 					pass(m.Mutex("warm"))   // it listens
-					time.Sleep(time.Second) // what comes alone, long after the last one, goes back at once
+					time.Sleep(time.Second) // what comes alone, long after the last one, goes back immediately
 					play(t, s, m, func() theHold {
 						by := of[0]
 						of = of[len(of)-1:]

@@ -39,7 +39,7 @@ func keysOf(s observe.Survey) string {
 
 // What a Survey lists comes in the order of its worth, whatever its bound; what it leaves
 // out is counted.
-func TestSurvey_ListsWhatIsMostWorthLookingAt(t *testing.T) {
+func TestSurvey_ListsWhatMattersMost(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, _ := manager(t, s.client(), anteroom.Config{ClientID: "worker-1"})
 		ctx, cancel := context.WithCancel(bg)
@@ -58,7 +58,7 @@ func TestSurvey_ListsWhatIsMostWorthLookingAt(t *testing.T) {
 		// Its field is overwritten: the watchdog finds that before the lock is lost.
 		bad := mutex(t, m, anteroom.LockConfig{Key: "spoilt", Name: "quiet"})
 		holds = append(holds, acquire(t, bad))
-		s.HSet("spoilt", "stranger", "1")
+		s.HSet("spoilt", "foreign", "1")
 		time.Sleep(12 * time.Second)
 
 		const order = "spoilt busy:2 busy:1 busy:0 quiet:0 quiet:1 quiet:2"
@@ -189,7 +189,7 @@ func TestPersonal_KeysCanBeTakenOut(t *testing.T) {
 	}
 }
 
-// A key that is called like one of our words, or like a file, takes nothing away from them.
+// A key that is called like one of our words, or like a file, changes nothing about them.
 func TestPersonal_AKeyEatsNoWordOfOurs(t *testing.T) {
 	for _, key := range []string{"leader", "holder", "message", "reconnect", "malformed"} {
 		const text = "a published message did not arrive: reconnect the holder: leader.go:12"

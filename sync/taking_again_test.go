@@ -12,8 +12,8 @@ import (
 	"github.com/anteroom/anteroom/sync/observe"
 )
 
-// Resume gave up before its answer; the caller tries again at once, as recipes.md says.
-func TestTaking_ResumeAgainAtOnce(t *testing.T) {
+// Resume gave up before its answer; the caller tries again immediately, as recipes.md says.
+func TestTaking_ResumeAgainImmediately(t *testing.T) {
 	for name, fate := range map[string]faultnet.Fate{"late": faultnet.Late(800 * time.Millisecond), "lost": faultnet.Late(3 * time.Second)} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *embedded) {
@@ -354,7 +354,7 @@ func TestTaking_AQuestionWithoutAnAnswer(t *testing.T) {
 	})
 }
 
-// A dispute while Redis refuses at once.
+// A dispute while Redis refuses immediately.
 func TestTaking_AsksWithGrowingPauses(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		counts := newCounter()

@@ -94,7 +94,7 @@ func TestTaking_DetachOfALockThatIsGoneAtTheRepetition(t *testing.T) {
 			ticket, err := h.Detach(bg, time.Minute)
 			resumed, err2 := b.Mutex("k").Resume(bg, ticket)
 			if err == nil && err2 != nil {
-				t.Errorf("Detach: no error; Resume at once: %v", err2)
+				t.Errorf("Detach: no error; Resume immediately: %v", err2)
 			}
 			if resumed != nil {
 				_ = resumed.Release(bg)
@@ -135,7 +135,7 @@ func TestTaking_DetachAtTheDeadline(t *testing.T) {
 				resumed, err2 := b.Mutex("k").Resume(bg, ticket)
 				if err2 != nil {
 					seen++
-					t.Logf("Detach: no error; Resume at once: %v", err2)
+					t.Logf("Detach: no error; Resume immediately: %v", err2)
 				}
 				if resumed != nil {
 					_ = resumed.Release(bg)

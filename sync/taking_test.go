@@ -58,7 +58,7 @@ func seize(t *testing.T, m *anteroom.Manager) *anteroom.Hold {
 	return must[*anteroom.Hold](t)(m.Mutex("k").Seize(bg))
 }
 
-// A process that waits in line already takes the lock at once, wherever its place is.
+// A process that waits in line already takes the lock immediately, wherever its place is.
 func TestTaking_SeizeBesideAWaiterOfItsProcess(t *testing.T) {
 	for _, ahead := range []int{0, 1, 5, 14} {
 		t.Run(fmt.Sprint(ahead), func(t *testing.T) {
@@ -98,7 +98,7 @@ func TestTaking_ShortSeizeBesideAWaiter(t *testing.T) {
 		defer stop()
 		seized, err := b.Mutex("k").Seize(short)
 		if err != nil {
-			t.Errorf("with a Redis that answers at once: %v", err)
+			t.Errorf("with a Redis that answers immediately: %v", err)
 		} else {
 			ok(t, seized.Release(bg))
 		}
@@ -353,14 +353,14 @@ func TestTaking_WatchHearsOfSeize(t *testing.T) {
 			}
 		}
 		if took := time.Since(at); took > time.Second {
-			t.Errorf("Watch tells of another holder after %v", took)
+			t.Errorf("Watch reports another holder after %v", took)
 		}
 		_, _ = h.Release(bg), (<-got).Release(bg)
 	})
 }
 
 // A caller whose context ends is free immediately, whatever Redis does.
-func TestTaking_AcquireAllIsFreeAtOnce(t *testing.T) {
+func TestTaking_AcquireAllIsFreeImmediately(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		other, _ := manager(t, s.client(), anteroom.Config{})
 		net := s.network()

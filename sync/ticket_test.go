@@ -17,7 +17,7 @@ import (
 )
 
 // A hold continues in another process: nobody is in between, the token is the same, and the next one's is larger.
-func TestTicket_AHoldGoesOnElsewhere(t *testing.T) {
+func TestTicket_AHoldContinuesElsewhere(t *testing.T) {
 	for _, dialect := range []anteroom.Dialect{anteroom.DialectDesignDocument, anteroom.DialectRedisson} {
 		bubble(t, func(t *testing.T, s *embedded) {
 			cfg := anteroom.Config{Dialect: dialect, Defaults: anteroom.LockConfig{Fencing: true}}
@@ -133,7 +133,7 @@ func TestTicket_BesideWaitersOfTheProcess(t *testing.T) {
 	}
 }
 
-// Whoever resumes gives up, or the answer is lost: the lock is resumed once or not at all, and nobody else of the process has
+// The process that resumes gives up, or the answer is lost: the lock is resumed once or not at all, and nobody else of the process has
 // it for the ticket.
 func TestTicket_ALostAnswer(t *testing.T) {
 	for name, fate := range map[string]faultnet.Fate{"done": faultnet.Lost, "not done": faultnet.Swallowed, "late": faultnet.Late(3 * time.Second)} {
@@ -277,7 +277,7 @@ func TestSeize(t *testing.T) {
 		seized := seize(t, b)
 		s.settle()
 		if err := h.Err(); !errors.Is(err, anteroom.ErrLost) {
-			t.Errorf("the holder was not told: %v", err)
+			t.Errorf("the holder was not notified: %v", err)
 		}
 		if lost := events.of(observe.EventLost); len(lost) != 1 || lost[0].Reason != observe.LostForced {
 			t.Errorf("%+v", lost)
@@ -305,7 +305,7 @@ func TestSeize_FromItsOwnProcess(t *testing.T) {
 		lost := h.Context()
 		seized := must[*anteroom.Hold](t)(mu.Seize(bg))
 		if lost.Err() == nil {
-			t.Error("the holder was not told")
+			t.Error("the holder was not notified")
 		}
 		again := must[*anteroom.Hold](t)(mu.Seize(bg))
 		if !errors.Is(seized.Err(), anteroom.ErrLost) {

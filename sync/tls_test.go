@@ -78,21 +78,21 @@ func TestTLS_ACLUserWorks(t *testing.T) {
 	wantNoRefusals(t, admin)
 }
 
-// TestTLS_WhoeverIsNotTrustedIsRefused: a server that the client does not trust, a client
+// TestTLS_AnUntrustedClientIsRefused: a server that the client does not trust, a client
 // that the server does not trust, and one that does not speak TLS. Nothing is left in Redis.
-func TestTLS_WhoeverIsNotTrustedIsRefused(t *testing.T) {
-	authority, stranger := testredis.NewAuthority(t), testredis.NewAuthority(t)
+func TestTLS_AnUntrustedClientIsRefused(t *testing.T) {
+	authority, other := testredis.NewAuthority(t), testredis.NewAuthority(t)
 	s := testredis.StartTLS(authority, true)
 	admin := s.Client(t, overTLS(authority.TLSConfig("admin")))
 	foreign := authority.TLSConfig("")
-	foreign.Certificates = stranger.TLSConfig("client").Certificates
+	foreign.Certificates = other.TLSConfig("client").Certificates
 	// Where the refusal comes after the first bytes, the outcome is unknown, and Close waits
 	// for the clean-up, up to a lease.
 	short := anteroom.Config{Defaults: anteroom.LockConfig{LeaseTime: 500 * time.Millisecond}}
 	misnamed := authority.TLSConfig("client")
 	misnamed.ServerName = "redis.example"
 	for name, cfg := range map[string]*tls.Config{
-		"wrong CA": stranger.TLSConfig("client"), "no client certificate": authority.TLSConfig(""),
+		"wrong CA": other.TLSConfig("client"), "no client certificate": authority.TLSConfig(""),
 		"a certificate of another CA": foreign, "another name": misnamed, "no TLS": nil,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -101,7 +101,7 @@ func TestTLS_WhoeverIsNotTrustedIsRefused(t *testing.T) {
 			if h != nil || !errors.Is(err, anteroom.ErrUnavailable) {
 				t.Fatalf("%v, %v", h, err)
 			}
-			eventually(t, patience, "it is told", func() bool { return len(rec.of(observe.EventUnavailable)) == 1 })
+			eventually(t, patience, "it is reported", func() bool { return len(rec.of(observe.EventUnavailable)) == 1 })
 		})
 	}
 	if n := admin.DBSize(bg).Val(); n != 0 {

@@ -16,7 +16,7 @@ import (
 	"github.com/anteroom/anteroom/sync/observe"
 )
 
-// slowWatch asks Redis so rarely that a test is over before: what is noticed was told.
+// slowWatch asks Redis so rarely that a test is over before: what is noticed came as a message.
 var slowWatch = anteroom.LockConfig{LeaseTime: 10 * time.Minute, WatchdogPeriod: 2 * time.Minute}
 
 // tracked waits until Redis has noted n keys.

@@ -37,7 +37,7 @@ func TestTurn_AnExtensionAtTheTickIsWatched(t *testing.T) {
 				}
 				synctest.Wait()
 				if took := time.Since(removed); took > 6*time.Second {
-					t.Errorf("told %v after the removal", took)
+					t.Errorf("notified %v after the removal", took)
 				}
 				_ = h.Release(bg)
 			})
@@ -45,9 +45,9 @@ func TestTurn_AnExtensionAtTheTickIsWatched(t *testing.T) {
 	}
 }
 
-// TestTurn_ExtensionsOfManyKeysAtOnce: turns of several keys end and go on at the same time,
+// TestTurn_ExtensionsOfManyKeysTogether: turns of several keys end and continue at the same time,
 // each of which the watchdog is notified. The race detector is the judge.
-func TestTurn_ExtensionsOfManyKeysAtOnce(t *testing.T) {
+func TestTurn_ExtensionsOfManyKeysTogether(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, _ := manager(t, s.client(), anteroom.Config{})
 		var all sync.WaitGroup

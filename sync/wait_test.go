@@ -10,13 +10,13 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// Nobody tells of a crash: a waiter looks when the holder's lease is over, and not at its
+// Nobody reports a crash: a waiter asks when the holder's lease is over, and not at its
 // next poll.
 func TestDriver_TheHoldersLeaseEndsTheWait(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, _ := manager(t, s.client(), anteroom.Config{})
 		for _, lease := range []time.Duration{700 * time.Millisecond, 5 * time.Second, 40 * time.Second} {
-			s.HSet("k", "stranger", "1")
+			s.HSet("k", "foreign", "1")
 			s.SetTTL("k", lease)
 			start := time.Now()
 			ok(t, acquire(t, m.Mutex("k")).Release(bg))
@@ -51,7 +51,7 @@ func TestDriver_WhatNobodyWantsIsRemoved(t *testing.T) {
 	})
 }
 
-// A turn that is kept begins a lease of its own: the next owner comes in at once, and keeps
+// A turn that is kept begins a lease of its own: the next owner comes in immediately, and keeps
 // the lock for longer than the first lease.
 func TestTurn_AKeptTurnIsRenewed(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
@@ -78,7 +78,7 @@ func TestTurn_AKeptTurnIsRenewed(t *testing.T) {
 	})
 }
 
-// Whoever only tries has its answer after one attempt, also where that brought none.
+// A caller that only tries has its answer after one attempt, also where that brought none.
 func TestDriver_ATryDoesNotRetry(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, _ := manager(t, s.client(), anteroom.Config{})
@@ -128,7 +128,7 @@ func TestDriver_ATryDoesNotListen(t *testing.T) {
 		m, _ := manager(t, s.client(), anteroom.Config{})
 		mu := m.Mutex("k")
 		ok(t, acquire(t, mu).Release(bg))
-		s.HSet("k", "stranger", "1")
+		s.HSet("k", "foreign", "1")
 		if _, err := mu.TryAcquire(bg); !errors.Is(err, anteroom.ErrNotAcquired) {
 			t.Error(err)
 		}

@@ -166,7 +166,7 @@ func TestLookout_ATextNamesKeysWithLogKeysOnly(t *testing.T) {
 	}
 }
 
-// Many deadlocks at once are ten events and one for the rest.
+// Many deadlocks together are ten events and one for all others.
 func TestLookout_ABurstOfDeadlocks(t *testing.T) {
 	s := newScene(t, Config{})
 	for i := range uint64(15) {

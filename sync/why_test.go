@@ -16,7 +16,7 @@ import (
 
 // This file is about why a caller that gives up has not come in: somebody else has the lock, or Redis has not answered.
 
-// heldByAnother and away check the error of an acquire.
+// heldByAnother and unreachable check the error of an acquire.
 func heldByAnother(t *testing.T, err error) {
 	t.Helper()
 	if !errors.Is(err, anteroom.ErrNotAcquired) || errors.Is(err, anteroom.ErrUnavailable) {
@@ -24,7 +24,7 @@ func heldByAnother(t *testing.T, err error) {
 	}
 }
 
-func away(t *testing.T, err error) {
+func unreachable(t *testing.T, err error) {
 	t.Helper()
 	if !errors.Is(err, anteroom.ErrUnavailable) || errors.Is(err, anteroom.ErrNotAcquired) {
 		t.Errorf("Redis does not answer: %v", err)
@@ -52,8 +52,8 @@ func (*afterScript) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pr
 	return next
 }
 
-// awayAfterGrant returns a Manager whose Redis falls silent right after its next script, and is delay away until then.
-func awayAfterGrant(t *testing.T, s *embedded, delay time.Duration) *anteroom.Manager {
+// silentAfterGrant returns a Manager whose Redis falls silent right after its next script, and is unreachable for delay.
+func silentAfterGrant(t *testing.T, s *embedded, delay time.Duration) *anteroom.Manager {
 	t.Helper()
 	c, h := s.client(), new(afterScript)
 	c.AddHook(h)
@@ -66,26 +66,26 @@ func awayAfterGrant(t *testing.T, s *embedded, delay time.Duration) *anteroom.Ma
 }
 
 // The grant came so late that it has to be renewed before anybody enters, and Redis is unreachable from then on.
-func TestWhy_RedisIsAwayBehindASlowGrant(t *testing.T) {
+func TestWhy_AnOutageBehindASlowGrant(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
-		m := awayAfterGrant(t, s, 950*time.Millisecond)
+		m := silentAfterGrant(t, s, 950*time.Millisecond)
 		ctx, cancel := context.WithTimeout(bg, 20*time.Second)
 		defer cancel()
 		_, err := m.Mutex("k").Acquire(ctx)
-		away(t, err)
+		unreachable(t, err)
 		s.net.Heal()
 		time.Sleep(time.Minute)
 	})
 }
 
 // Redis falls silent between the grant and the command that makes its lease a fixed one.
-func TestWhy_RedisIsAwayBeforeAFixedLease(t *testing.T) {
+func TestWhy_AnOutageBeforeAFixedLease(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
-		m := awayAfterGrant(t, s, 0)
+		m := silentAfterGrant(t, s, 0)
 		ctx, cancel := context.WithTimeout(bg, 500*time.Millisecond)
 		defer cancel()
 		_, err := m.Mutex("k").Acquire(ctx, anteroom.Lease(20*time.Second))
-		away(t, err)
+		unreachable(t, err)
 		s.net.Heal()
 		time.Sleep(time.Minute)
 	})

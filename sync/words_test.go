@@ -114,9 +114,9 @@ func TestErrors_HaveOnePrefixAndRepeatNothing(t *testing.T) {
 		h = acquire(t, mu)
 		s.net.Refuse()
 		s.net.CloseAll()
-		_, _ = m.Mutex("away").TryAcquire(bg) // over a connection that is cut
+		_, _ = m.Mutex("unreachable").TryAcquire(bg) // over a connection that is cut
 		time.Sleep(time.Minute)
-		_, err = m.Mutex("away").TryAcquire(bg)
+		_, err = m.Mutex("unreachable").TryAcquire(bg)
 		read(t, "no connection", err)
 		<-h.Context().Done()
 		read(t, "the cause of a loss by deadline", context.Cause(h.Context()))
@@ -134,7 +134,7 @@ func TestErrors_HaveOnePrefixAndRepeatNothing(t *testing.T) {
 		time.Sleep(time.Minute)
 	})
 	for what, want := range map[string]string{
-		"no connection":            `anteroom: try acquire "away": redis unavailable: dial tcp`,
+		"no connection":            `anteroom: try acquire "unreachable": redis unavailable: dial tcp`,
 		"bad Defaults":             "anteroom: new manager: bad configuration: Defaults.LeaseTime is",
 		"Do that wraps its loss":   `charging: anteroom: hold "k": lock lost: Redis no longer has it`,
 		"Unlock of a Hold":         `anteroom: unlock "k": not held: it is a Hold's, to be released by Hold.Release, which was acquired by goroutine `,
@@ -151,15 +151,15 @@ func TestErrors_HaveOnePrefixAndRepeatNothing(t *testing.T) {
 }
 
 // Who unlocks what another goroutine has locked learns whose it is.
-func TestUnlockByAStrangerSaysWhoseItIs(t *testing.T) {
+func TestUnlockByAnotherSaysWhoseItIs(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, _ := manager(t, s.client(), anteroom.Config{RecordCallSites: true})
 		mu := mutex(t, m, anteroom.LockConfig{Key: "k", Reentrant: true})
 		mu.Lock()
 		owner := m.Snapshot()[0].Goroutine
-		told := make(chan error)
-		go func() { told <- panics(t, mu.Unlock) }()
-		err := <-told
+		ended := make(chan error)
+		go func() { ended <- panics(t, mu.Unlock) }()
+		err := <-ended
 		if want := fmt.Sprintf("locked by goroutine %d at ", owner); !errors.Is(err, anteroom.ErrNotHeld) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "words_test.go:") {
 			t.Errorf("%v", err)
 		}

@@ -30,7 +30,7 @@ func TestExec_WaitsForARedisThatComesUp(t *testing.T) {
 }
 
 // A Redis that does not come up is said when the wait is over; without a limit, or without a wait, at once.
-func TestExec_GivesUpOnARedisThatStaysAway(t *testing.T) {
+func TestExec_GivesUpInALongOutage(t *testing.T) {
 	const away = "redis://127.0.0.1:1"
 	startTool(t, away, "exec", "-w", "100ms", "k", "--", "true").
 		expect(exitUnavailable, "no answer from Redis within 100ms (--wait): ", "refused")

@@ -97,7 +97,7 @@ func TestExec_Seize(t *testing.T) {
 }
 
 // A Redis that came up and has answered that the lock is taken was not away at the end of the wait.
-func TestExec_TakenIsNotAway(t *testing.T) {
+func TestExec_TakenIsNotUnreachable(t *testing.T) {
 	t.Parallel() // it waits
 	s := testredis.Start(t)
 	s.Kill()

@@ -25,7 +25,7 @@ func (c *execTool) held() (key, holder, token string) {
 }
 
 // lock says what it holds, holds it until a signal or the end of its input, and releases it.
-func TestLock_HoldsUntilItIsTold(t *testing.T) {
+func TestLock_HoldsUntilASignal(t *testing.T) {
 	s, rdb := withRedis(t)
 	for name, end := range map[string]func(c *execTool){
 		"INT":  func(c *execTool) { c.send(syscall.SIGINT) },
@@ -86,7 +86,7 @@ func (w *afterward) Write(p []byte) (int, error) {
 }
 
 // A hold that ends immediately is announced, however late the announcement gets a processor.
-func TestLock_AHoldThatEndsAtOnceIsAnnounced(t *testing.T) {
+func TestLock_AHoldThatEndsImmediatelyIsAnnounced(t *testing.T) {
 	s, rdb := withRedis(t)
 	out := &afterward{free: func() bool { return rdb.Exists(context.Background(), "k").Val() == 0 }}
 	if code := run(t.Context(), []string{"lock", "--redis", s.URL(), "--until-eof", "k"}, strings.NewReader(""), out, io.Discard); code != 0 {

@@ -18,7 +18,7 @@ import (
 
 // The holder is notified through its own Manager's channel, not by its watchdog's next check or a renewal, which are
 // minutes away; and a waiter is admitted.
-func TestRelease_TellsTheHolderAndLetsTheNextIn(t *testing.T) {
+func TestRelease_NotifiesTheHolderAndLetsTheNextIn(t *testing.T) {
 	s := testredis.Start(t)
 	locks := anteroom.LockConfig{LeaseTime: time.Hour, WatchdogPeriod: 10 * time.Minute}
 	m, losses := client(t, s, anteroom.Config{Defaults: locks})

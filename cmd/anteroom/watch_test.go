@@ -286,7 +286,7 @@ func (s standstill) Write(p []byte) (int, error) {
 }
 
 // A reader of the output that pauses for longer than Redis may be silent loses nothing.
-func TestWatch_AReaderThatStandsStill(t *testing.T) {
+func TestWatch_AReaderThatStops(t *testing.T) {
 	s := testredis.Start(t)
 	w := &watching{t: t, status: make(chan int, 1)}
 	l := &listener{

@@ -71,7 +71,7 @@ func start(t *testing.T, role string, plan any, bound time.Duration) *Process {
 	return p
 }
 
-func TestChild_TellsAndIsTold(t *testing.T) {
+func TestChild_SendsAndReceives(t *testing.T) {
 	p := start(t, "echo", 7, bound)
 	for _, text := range []string{"a", "b\nc"} {
 		var got string
@@ -124,7 +124,7 @@ func TestChild_I2_EndsByItself(t *testing.T) {
 	gone(t, pid)
 }
 
-func TestChild_I3_ItsErrorIsTold(t *testing.T) {
+func TestChild_I3_ItsErrorIsReported(t *testing.T) {
 	for role, want := range map[string]string{"fail": "on purpose", "unknown": `no role "unknown"`} {
 		p := start(t, role, nil, bound)
 		if err := p.Receive(new(int), bound); err == nil || !strings.Contains(err.Error(), want) {

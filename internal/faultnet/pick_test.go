@@ -74,7 +74,7 @@ func TestHalfOpenSwallowsWhatIsOnItsWay(t *testing.T) {
 			time.Sleep(time.Hour)
 			select {
 			case err := <-read:
-				t.Fatalf("%s: the reader was told something: %v", name, err)
+				t.Fatalf("%s: the reader got an error: %v", name, err)
 			default:
 			}
 			_ = c.Close()
@@ -86,7 +86,7 @@ func TestHalfOpenSwallowsWhatIsOnItsWay(t *testing.T) {
 }
 
 // A half-open connection does not notice that its server has closed it, but the server notices that the client does.
-func TestHalfOpenIsDeafToTheServersEnd(t *testing.T) {
+func TestHalfOpenDropsTheServersEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var server net.Conn
 		n := faultnet.New(func(context.Context, string, string) (client net.Conn, err error) {

@@ -12,7 +12,7 @@ import (
 
 // A client can see that the server has closed an idle connection, as without the Network, unless the connection is
 // half-open.
-func TestIdleConnectionsCanBeLookedAt(t *testing.T) {
+func TestIdleConnectionsCanBeSeen(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -18,9 +18,9 @@ func parkHere(id chan<- int64, until <-chan struct{}) {
 	<-until
 }
 
-// TestLook_AtThisProcess looks at two goroutines of this very process: one that has
+// TestRead_ThisProcess looks at two goroutines of this very process: one that has
 // ended and one that is blocked in a channel receive.
-func TestLook_AtThisProcess(t *testing.T) {
+func TestRead_ThisProcess(t *testing.T) {
 	t.Parallel()
 	ids, until := make(chan int64), make(chan struct{})
 	gone := make(chan struct{})
@@ -31,7 +31,7 @@ func TestLook_AtThisProcess(t *testing.T) {
 	parked := <-ids
 	defer close(until)
 
-	// An ended goroutine closes its channel before it ends, and a parked one tells its
+	// An ended goroutine closes its channel before it ends, and a parked one signals its
 	// id before it parks: the dump is repeated until both have got there.
 	for {
 		g := Inspect(time.Now(), []int64{ended, parked})

@@ -72,11 +72,11 @@ func check(t *testing.T, h *Heap[*thing], model map[*thing]int64) {
 	n := 0
 	for x, at := range h.All() {
 		if n++; model[x] != at {
-			t.Fatal("All tells another moment")
+			t.Fatal("All says another moment")
 		}
 	}
 	if n != len(model) {
-		t.Fatalf("All tells %d items, want %d", n, len(model))
+		t.Fatalf("All yields %d items, want %d", n, len(model))
 	}
 	if h.Len() == 0 {
 		return

@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// scene is queues without goroutines behind the waiters, and a Lookout that looks when the
+// scene is queues without goroutines behind the waiters, and a Lookout that checks when the
 // test says so.
 type scene struct {
 	t       testing.TB
@@ -116,7 +116,7 @@ func TestLookout_ReportsACycleOnce(t *testing.T) {
 	s.key("other", 3, queue.NoNotify, 2, 4)
 	for i, want := range []int{0, 1, 1} {
 		if s.l.Check(time.Now()); len(s.reports) != want {
-			t.Fatalf("%d reports after look %d", len(s.reports), i+1)
+			t.Fatalf("%d reports after check %d", len(s.reports), i+1)
 		}
 	}
 	c := s.reports[0].Cycles[0]
@@ -204,7 +204,7 @@ func TestLookout_KeepsNothing(t *testing.T) {
 	s.l.Check(time.Now())
 	s.l.Check(time.Now())
 	if len(s.l.seen) != 2 || len(s.l.reported) != 2 {
-		t.Errorf("%d keys seen, %d told", len(s.l.seen), len(s.l.reported))
+		t.Errorf("%d keys seen, %d reported", len(s.l.seen), len(s.l.reported))
 	}
 	s.leave(a, 2)
 	s.leave(b, 1)
@@ -222,7 +222,7 @@ func TestLookout_KeepsNothing(t *testing.T) {
 		}
 	}
 	if len(s.l.seen) != 0 || len(s.l.reported) != 0 || len(s.l.stuck) != 0 || len(s.l.overdue) != 0 {
-		t.Errorf("%d seen, %d told, %d stuck, %d overdue", len(s.l.seen), len(s.l.reported), len(s.l.stuck), len(s.l.overdue))
+		t.Errorf("%d seen, %d reported, %d stuck, %d overdue", len(s.l.seen), len(s.l.reported), len(s.l.stuck), len(s.l.overdue))
 	}
 }
 
@@ -241,39 +241,39 @@ func TestLookout_Stops(t *testing.T) {
 		both.Go(l.Stop)
 		both.Go(l.Stop)
 		both.Wait()
-		looks := l.checks
+		checks := l.checks
 		time.Sleep(50 * time.Microsecond)
-		if l.checks != looks {
-			t.Fatal("a look after Stop")
+		if l.checks != checks {
+			t.Fatal("a check after Stop")
 		}
 		l.Start() // does nothing
 	}
 	off := New(-1, s.each, nil)
 	off.Start()
 	if off.timer != nil {
-		t.Error("a Lookout that is switched off looks")
+		t.Error("a Lookout that is switched off checks")
 	}
 	off.Stop()
 }
 
-// A lock with a short limit makes the looks closer, and none is ever farther apart.
+// A lock with a short limit makes the checks closer, and none is ever farther apart.
 // A check that took long, for example since the machine was suspended meanwhile, delays the next one by a minute at most.
-func TestLookout_RestsForAMinuteAtMost(t *testing.T) {
+func TestLookout_PausesForAMinuteAtMost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var looks []time.Time
+		var checks []time.Time
 		l := New(20*time.Second, func(func(Key) bool) {
-			looks = append(looks, time.Now())
+			checks = append(checks, time.Now())
 			time.Sleep(time.Hour)
 		}, func(Report) {})
 		l.Start()
 		time.Sleep(2*time.Hour + 10*time.Minute)
 		l.Stop()
-		if len(looks) != 3 {
-			t.Fatalf("%d looks: %v", len(looks), looks)
+		if len(checks) != 3 {
+			t.Fatalf("%d checks: %v", len(checks), checks)
 		}
-		for i, at := range looks[1:] {
-			if rest := at.Sub(looks[i]) - time.Hour; rest != maxPause {
-				t.Errorf("it rested for %v", rest)
+		for i, at := range checks[1:] {
+			if pause := at.Sub(checks[i]) - time.Hour; pause != maxPause {
+				t.Errorf("it paused for %v", pause)
 			}
 		}
 	})

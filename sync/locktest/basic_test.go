@@ -193,11 +193,11 @@ func TestRecordsGoToTheTestsLog(t *testing.T) {
 		}
 	}
 	if !first || !second {
-		t.Errorf("the log does not tell of both losses:\n%s", r.text())
+		t.Errorf("the log does not report both losses:\n%s", r.text())
 	}
 }
 
-// The embedded server has no replicas, and doc.go says what follows from that.
+// The embedded server has no replicas, and doc.go says what that means.
 func TestReplicasAreNeverGranted(t *testing.T) {
 	everywhere(t, func(t *testing.T, lt *locktest.Manager) {
 		mu, err := lt.NewMutex(anteroom.LockConfig{Key: "k", Replicas: 1})

@@ -79,7 +79,7 @@ func TestHoldIsLostAtItsDeadlineWhileDown(t *testing.T) {
 		lt.Down()
 		<-h.Context().Done()
 		if late := time.Since(deadline); late != 0 {
-			t.Errorf("told %v after the deadline", late)
+			t.Errorf("notified %v after the deadline", late)
 		}
 		wantErr(t, context.Cause(h.Context()), anteroom.ErrLost)
 		time.Sleep(2 * time.Second) // the lease itself
@@ -114,13 +114,13 @@ func TestLoseAndTakeByWhileDownShowAfterwards(t *testing.T) {
 		}
 		leave := lt.TakeBy("k")
 		if err := h.Err(); err != nil {
-			t.Errorf("told while the server is down: %v", err)
+			t.Errorf("notified while the server is down: %v", err)
 		}
 		lt.Up()
 		began := time.Now()
 		<-h.Context().Done()
 		if took := time.Since(began); took > 10*time.Second {
-			t.Errorf("told %v after Up, want by the next renewal", took)
+			t.Errorf("notified %v after Up, want by the next renewal", took)
 		}
 		wantErr(t, h.Release(bg), anteroom.ErrLost)
 		_, err := lt.Mutex("k").TryAcquire(bg)

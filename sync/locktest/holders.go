@@ -18,9 +18,9 @@ const (
 	// time.Duration.
 	forever = 100 * 365 * 24 * time.Hour
 
-	// tellTimeout bounds how long Lose waits until the holder is notified. It is reached only if the holder's Manager
+	// noticeTimeout bounds how long Lose waits until the holder is notified. It is reached only if the holder's Manager
 	// is broken.
-	tellTimeout = time.Minute
+	noticeTimeout = time.Minute
 
 	// lossPoll is how soon Lose checks again if no loss was reported, which is needed only if the holder changes
 	// while Lose runs.
@@ -88,12 +88,12 @@ func (s *server) lose(ctx context.Context, key string) (bool, error) {
 		// This fails while the server is down, and for a closed Manager. If it succeeds it is enough: the next
 		// holder, which may have the lock by now, loses nothing.
 		if broken, err := holder.ForceRelease(ctx, key); err == nil {
-			return len(broken) > 0, s.awaitTold(ctx, key)
+			return len(broken) > 0, s.awaitNotice(ctx, key)
 		}
 	}
 	fields, err := s.foreign.ForceRelease(ctx, key, false)
 	if err == nil {
-		err = s.awaitTold(ctx, key)
+		err = s.awaitNotice(ctx, key)
 	}
 	return len(fields) > 0, err
 }
@@ -110,10 +110,10 @@ func (s *server) manager(clientID string) *anteroom.Manager {
 	return nil
 }
 
-// awaitTold waits until no Manager believes any more that it holds what the server does not have, or until nobody can
+// awaitNotice waits until no Manager believes any more that it holds what the server does not have, or until nobody can
 // be notified because the server is down.
-func (s *server) awaitTold(ctx context.Context, key string) error {
-	limit := time.NewTimer(tellTimeout)
+func (s *server) awaitNotice(ctx context.Context, key string) error {
+	limit := time.NewTimer(noticeTimeout)
 	defer limit.Stop()
 	for {
 		s.mu.Lock()
@@ -128,7 +128,7 @@ func (s *server) awaitTold(ctx context.Context, key string) error {
 		case <-reported:
 		case <-again.C:
 		case <-limit.C:
-			return fmt.Errorf("%s was not notified within %v", believer, tellTimeout)
+			return fmt.Errorf("%s was not notified within %v", believer, noticeTimeout)
 		}
 		again.Stop()
 	}

@@ -29,7 +29,7 @@ func TestLocktest_I1_TakenStaysTaken(t *testing.T) {
 	})
 }
 
-func TestReleaseOfTakeByWakesAWaiterAtOnce(t *testing.T) {
+func TestReleaseOfTakeByWakesAWaiterImmediately(t *testing.T) {
 	inBubble(t, func(t *testing.T, lt *locktest.Manager) {
 		leave := lt.TakeBy("k")
 		got := make(chan *anteroom.Hold)
@@ -80,7 +80,7 @@ func TestTakeByOfAHeldLockEndsTheTest(t *testing.T) {
 	}
 }
 
-func TestLocktest_I2_LoseTellsBeforeItReturns(t *testing.T) {
+func TestLocktest_I2_LoseNotifiesBeforeItReturns(t *testing.T) {
 	everywhere(t, func(t *testing.T, lt *locktest.Manager) {
 		other := lt.Another(anteroom.Config{})
 		for _, m := range []*locktest.Manager{lt, other} {
@@ -107,7 +107,7 @@ func TestLocktest_I2_LoseTellsBeforeItReturns(t *testing.T) {
 	})
 }
 
-func TestLocktest_I2_LoseTellsAHolderByLock(t *testing.T) {
+func TestLocktest_I2_LoseNotifiesAHolderByLock(t *testing.T) {
 	everywhere(t, func(t *testing.T, lt *locktest.Manager) {
 		mu := lt.Mutex("k")
 		mu.Lock()
@@ -135,7 +135,7 @@ func TestLoseTakesNoVirtualTime(t *testing.T) {
 	})
 }
 
-func TestLoseOfAStrangersLockLetsTheWaiterIn(t *testing.T) {
+func TestLoseOfAForeignLockLetsTheWaiterIn(t *testing.T) {
 	everywhere(t, func(t *testing.T, lt *locktest.Manager) {
 		leave := lt.TakeBy("k")
 		done := make(chan struct{})

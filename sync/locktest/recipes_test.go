@@ -9,7 +9,7 @@ import (
 
 // The code in docs/recipes.md is that of the Examples, tests and programs, which are compiled and run. Only indentation
 // may differ.
-func TestRecipesStandInTheExamples(t *testing.T) {
+func TestRecipesAreInTheExamples(t *testing.T) {
 	page, err := os.ReadFile("../../docs/recipes.md")
 	if err != nil {
 		t.Fatal(err)
@@ -26,8 +26,8 @@ func TestRecipesStandInTheExamples(t *testing.T) {
 	}
 }
 
-// So is that in docs/migrating.md which is indented as it is there; the rest is how other libraries are used.
-func TestMigratingStandsInTheExamples(t *testing.T) {
+// So is that in docs/migrating.md which is indented as it is there; the others show how other libraries are used.
+func TestMigratingIsInTheExamples(t *testing.T) {
 	page, err := os.ReadFile("../../docs/migrating.md")
 	if err != nil {
 		t.Fatal(err)

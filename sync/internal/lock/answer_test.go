@@ -52,7 +52,7 @@ func TestAnswer_ACallIsReportedOnce(t *testing.T) {
 	}
 }
 
-// Who has the lock does not listen for another holder, also where an answer comes late that tells of one.
+// Who has the lock does not listen for another holder, also when a late answer names one.
 func TestAnswer_NobodyIsWatchedBesideAUnit(t *testing.T) {
 	_, client := fresh(t)
 	p := newParty(t, client(), longLease)
@@ -155,6 +155,6 @@ func TestAnswer_P13_ATryInThePauseOfAnother(t *testing.T) {
 	begin := time.Now()
 	_, err = p.acquire(t.Context(), "k", queue.Try)
 	if d := time.Since(begin); err == nil || d > 200*time.Millisecond {
-		t.Errorf("%v after %v, while each command fails at once", err, d)
+		t.Errorf("%v after %v, while each command fails immediately", err, d)
 	}
 }

@@ -31,7 +31,7 @@ func TestBeside_ALossOfWhatAWaiterNeverTook(t *testing.T) {
 			o.abandon()
 			g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonWatchdog}) // so that its owner would have time to react
 			rdb.Del(t.Context(), "k")
-			eventually(t, "told", func() bool { return g.Loss() != nil })
+			eventually(t, "it is notified", func() bool { return g.Loss() != nil })
 			eventually(t, "queue", func() bool { return k.q.Word().State() != queue.Owned })
 			giveUp(t, k, w)
 			nobodyIsWaitedFor(t, p)
@@ -61,7 +61,7 @@ func nobodyIsWaitedFor(t *testing.T, p *party) {
 	mustRelease(t, next)
 }
 
-// The same where the owner passes it on while it is notified of the loss, and the queue admits the next at once.
+// The same where the owner passes it on while it is notified of the loss, and the queue admits the next immediately.
 func TestBeside_ALossOfWhatWasPassedOnMeanwhile(t *testing.T) {
 	_, client := fresh(t)
 	rdb := client()

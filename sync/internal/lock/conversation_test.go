@@ -20,7 +20,7 @@ func TestConversation(t *testing.T) {
 	for seed := range *seeds {
 		w := &world{rng: rand.New(rand.NewSource(int64(seed))), faults: true, stats: stats}
 		terms := Terms{Lease: time.Second, Call: 200 * ms, Life: 1500 * ms, Margin: 50 * ms, Late: 2500 * ms}
-		w.redis = &modelRedis{places: map[string]standing{}, Terms: terms}
+		w.redis = &modelRedis{places: map[string]modelPlace{}, Terms: terms}
 		byName := map[string]*client{}
 		w.redis.publish = func(name string, h News) {
 			for range 1 + w.rng.Intn(4)/3 { // some come twice

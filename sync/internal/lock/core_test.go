@@ -64,10 +64,10 @@ func (f notify) Lost(_ *Owner, l *Loss) { f(l) }
 // party is one client with a connection pool of its own, as a process has.
 type party struct {
 	*Locks
-	set  *Settings
-	rep  *reporter
-	up   chan struct{} // closed once it listens
-	deaf atomic.Bool   // messages are lost
+	set          *Settings
+	rep          *reporter
+	up           chan struct{} // closed once it listens
+	unsubscribed atomic.Bool   // messages are lost
 }
 
 func newParty(t testing.TB, rdb *redis.Client, change func(*Settings)) *party {
@@ -86,7 +86,7 @@ func newParty(t testing.TB, rdb *redis.Client, change func(*Settings)) *party {
 	wire, err := lettucecompat.New(rdb, lettucecompat.Options{
 		ClientID: id, CommandTimeout: set.Timeout,
 		OnMessage: func(m lettucecompat.Message) {
-			if !p.deaf.Load() {
+			if !p.unsubscribed.Load() {
 				p.Heard(m)
 			}
 		},
@@ -343,8 +343,8 @@ func TestCore_ADeadlineIsNotifiedBeforeTheNext(t *testing.T) {
 	a, b := newParty(t, client(), short), newParty(t, client(), short)
 	k := a.Key("k", a.set)
 	defer k.Done()
-	var told atomic.Int64
-	o := &Owner{Holder: notify(func(*Loss) { told.Store(time.Now().UnixNano()) })}
+	var notifiedAt atomic.Int64
+	o := &Owner{Holder: notify(func(*Loss) { notifiedAt.Store(time.Now().UnixNano()) })}
 	if err := k.Acquire(t.Context(), o, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -358,7 +358,7 @@ func TestCore_ADeadlineIsNotifiedBeforeTheNext(t *testing.T) {
 	s.Pause()
 	time.AfterFunc(1200*time.Millisecond, s.Resume)
 	next := <-got
-	if at := told.Load(); at == 0 || at > next.UnixNano() {
+	if at := notifiedAt.Load(); at == 0 || at > next.UnixNano() {
 		t.Errorf("the owner was notified at %d, the next came in at %d", at, next.UnixNano())
 	}
 	o.Exit(t.Context())

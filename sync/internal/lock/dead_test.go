@@ -27,8 +27,8 @@ func (p *party) die(t *testing.T) {
 	p.wire.StopListening()
 }
 
-// stands makes the party the last one in the line of k, as number n.
-func (p *party) stands(t *testing.T, rdb *redis.Client, n int) {
+// waitsLast makes the party the last one in the line of k, as number n.
+func (p *party) waitsLast(t *testing.T, rdb *redis.Client, n int) {
 	t.Helper()
 	k := p.Key("k", p.set)
 	_, order, _ := k.q.Enter(&queue.Waiter{Kind: queue.Refusable})
@@ -58,7 +58,7 @@ func behindTheDead(t *testing.T, dead int, set func(*Settings), free func(rdb *r
 	var gone []*party
 	for n := range dead {
 		gone = append(gone, newParty(t, client(), longLease))
-		gone[n].stands(t, rdb, n+1)
+		gone[n].waitsLast(t, rdb, n+1)
 	}
 	waiter := newParty(t, client(), longLease)
 	came := waiter.comes(t)
@@ -103,11 +103,11 @@ func TestDead_AMark(t *testing.T) {
 func TestDead_AnOpenTurn(t *testing.T) {
 	for _, dead := range []int{2, 8} {
 		d := behindTheDead(t, dead, longLease, func(rdb *redis.Client, o *Owner, _ *party) {
-			stranger := rdb.Subscribe(t.Context(), "lock:release:k")
-			if _, err := stranger.Receive(t.Context()); err != nil {
+			foreign := rdb.Subscribe(t.Context(), "lock:release:k")
+			if _, err := foreign.Receive(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(func() { _ = stranger.Close() })
+			t.Cleanup(func() { _ = foreign.Close() })
 			rdb.HSet(t.Context(), "anteroom:line:{k}", "s", fmt.Sprintf("0 1 %d", time.Now().UnixMilli())) // this turn is the second
 			mustRelease(t, o)
 		})
@@ -155,8 +155,8 @@ func TestDead_AMarkIsDeleted(t *testing.T) {
 	}
 }
 
-// The first in line gives up before the mark ends, at which the next one that hears is asked to retry at once, too.
-func TestDead_ALookForLater(t *testing.T) {
+// The first in line gives up before the mark ends, at which the next one that is subscribed is asked to retry immediately, too.
+func TestDead_ARetryForLater(t *testing.T) {
 	_, client := fresh(t)
 	rdb := client()
 	p := newParty(t, client(), func(s *Settings) { longLease(s); s.MinHold = 5 * time.Second })
@@ -173,7 +173,7 @@ func TestDead_ALookForLater(t *testing.T) {
 	var gone []*party
 	for n := range dead {
 		gone = append(gone, newParty(t, client(), longLease))
-		gone[n].stands(t, rdb, n+2)
+		gone[n].waitsLast(t, rdb, n+2)
 	}
 	waiter := newParty(t, client(), longLease)
 	came := waiter.comes(t)

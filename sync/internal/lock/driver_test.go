@@ -54,7 +54,7 @@ func exits(t testing.TB, o *Owner, may bool, want queue.Exit) {
 	}
 }
 
-// busyLoop holds up the goroutine that tells of losses, until open is called.
+// busyLoop holds up the goroutine that notifies of losses, until open is called.
 func busyLoop(t testing.TB, p *party) (open func()) {
 	t.Helper()
 	k := p.Key("other", p.set)
@@ -202,7 +202,7 @@ func TestDriver_P13_ATryInheritsNoPlace(t *testing.T) {
 	mustRelease(t, o)
 }
 
-// P8: a turn whose answer is lost, and then that of its repetition tells that the unit was given back.
+// P8: a turn whose answer is lost, and then that of its repetition says that the unit was given back.
 func TestDriver_P8_ATurnWithoutAnAnswer(t *testing.T) {
 	_, client := fresh(t)
 	c, f := client(), &faults{}
@@ -250,7 +250,7 @@ func TestDriver_P12_TheMarkIsRepeated(t *testing.T) {
 	time.AfterFunc(30*time.Millisecond, func() { f.refuse.Store(0) })
 	o.Exit(t.Context())
 	if rdb.Exists(t.Context(), "k").Val() == 0 {
-		t.Error("it is free at once")
+		t.Error("it is free immediately")
 	}
 	rdb.Del(t.Context(), "k")
 }

@@ -153,7 +153,7 @@ func TestBeside_ATryBehindAReleaseThatFailed(t *testing.T) {
 	o := p.mustAcquire(t, "k")
 	first := make(chan *Owner)
 	go func() { first <- q.mustAcquire(t, "k") }()
-	eventually(t, "somebody stands", func() bool { return rdb.Exists(t.Context(), "anteroom:line:{k}").Val() == 1 })
+	eventually(t, "somebody waits in line", func() bool { return rdb.Exists(t.Context(), "anteroom:line:{k}").Val() == 1 })
 	f.refuse.Store(1000)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

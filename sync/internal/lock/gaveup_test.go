@@ -25,14 +25,14 @@ func TestGaveUp_AFailureBesideAnOwner(t *testing.T) {
 	p := newParty(t, client(), longLease)
 	o := p.mustAcquire(t, "k")
 	k := o.g.k
-	k.answered(News{Word: Silence}, &lettucecompat.Answer{Outcome: lettucecompat.OutcomeUnknown, Err: errors.New("away")})
+	k.answered(News{Word: Silence}, &lettucecompat.Answer{Outcome: lettucecompat.OutcomeUnknown, Err: errors.New("unreachable")})
 	if a := k.Answer(); a != nil {
-		t.Errorf("it tells %v", a.Err)
+		t.Errorf("it says %v", a.Err)
 	}
 	mustRelease(t, o)
 }
 
-// Whoever has learned since it came that another has the lock does not hear that nothing was answered while its process asks
+// A caller that has learned since it came that another has the lock does not hear that nothing was answered while its process asks
 // anew.
 func TestGaveUp_WhatWasAnsweredSinceItCame(t *testing.T) {
 	_, client := fresh(t)
@@ -60,7 +60,7 @@ func TestGaveUp_WhatWasAnsweredSinceItCame(t *testing.T) {
 	k.mu.Unlock()
 }
 
-// An answer that is void tells nothing of who has the lock.
+// An answer that is void says nothing about who has the lock.
 func TestGaveUp_AVoidAnswer(t *testing.T) {
 	_, client := fresh(t)
 	p := newParty(t, client(), longLease)

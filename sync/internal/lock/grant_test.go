@@ -44,8 +44,8 @@ func TestDriver_MayHandOff(t *testing.T) {
 	}{
 		"within the budget":                {hour, nil, 9, 0, true, false},
 		"the budget is used up":            {hour, nil, 10, 0, true, true},
-		"and somebody stands":              {hour, func(o *Owner) { o.g.k.noteContended(o.g.n) }, 10, 0, false, true},
-		"somebody stands":                  {hour, func(o *Owner) { o.g.k.noteContended(o.g.n) }, 9, 0, true, false},
+		"and another waits":                {hour, func(o *Owner) { o.g.k.noteContended(o.g.n) }, 10, 0, false, true},
+		"another waits":                    {hour, func(o *Owner) { o.g.k.noteContended(o.g.n) }, 9, 0, true, false},
 		"in the second turn":               {hour, func(o *Owner) { o.g.turnFrom.Store(10); o.g.k.noteContended(o.g.n) }, 19, 0, true, false},
 		"the time is over":                 {func(s *Settings) { s.MaxHandoffTime = 100 * ms }, nil, 0, 100 * ms, true, true},
 		"not asked for long":               {func(s *Settings) { s.MaxHandoffTime = 100 * ms }, nil, 0, 1100 * ms, false, true},
@@ -172,7 +172,7 @@ func TestDriver_CloseEndsWhoGoesBack(t *testing.T) {
 	rdb.Del(t.Context(), "k")
 }
 
-// A key that is over stays so: whoever remembers it finds the one that everybody else finds.
+// A key that is over stays so: who remembers it finds the one that everybody else finds.
 func TestDriver_AKeyThatIsOverStaysOver(t *testing.T) {
 	_, client := fresh(t)
 	p := newParty(t, client(), nil)

@@ -45,12 +45,12 @@ func TestLinger_AnAnswerOlderThanTheSubscription(t *testing.T) {
 	got := make(chan *Owner, 1)
 	go func() { got <- p.mustAcquire(t, "k") }()
 	eventually(t, "p has it", func() bool { return rdb.Exists(t.Context(), "k").Val() == 1 })
-	p.deaf.Store(true) // the connection is down
+	p.unsubscribed.Store(true) // the connection is down
 	in := make(chan *Owner, 1)
 	go func() { in <- q.mustAcquire(t, "k") }()
 	awaitPlace(t, rdb, 1)
 	time.Sleep(20 * time.Millisecond)
-	p.deaf.Store(false)
+	p.unsubscribed.Store(false)
 	p.Resubscribed()
 	end()
 	mustRelease(t, <-got)
@@ -110,7 +110,7 @@ func TestLinger_ATryWithAFixedLease(t *testing.T) {
 	mustRelease(t, o)
 }
 
-// A key that has lingered and is forgotten is not kept in memory for the rest of Linger.
+// A key that has lingered and is forgotten is not kept in memory until Linger ends.
 func TestLinger_AForgottenKeyIsNotKept(t *testing.T) {
 	_, client := fresh(t)
 	p := lingers(t, client(), time.Hour)

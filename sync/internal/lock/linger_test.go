@@ -269,7 +269,7 @@ func TestLinger_UsedAgain(t *testing.T) {
 func TestLinger_ALostMessage(t *testing.T) {
 	_, client := fresh(t)
 	a, b := lingers(t, client(), 50*time.Millisecond), lingers(t, client(), 50*time.Millisecond)
-	a.deaf.Store(true)
+	a.unsubscribed.Store(true)
 	mustRelease(t, a.mustAcquire(t, "k"))
 	got := make(chan *Owner)
 	go func() { got <- b.mustAcquire(t, "k") }()
@@ -278,7 +278,7 @@ func TestLinger_ALostMessage(t *testing.T) {
 		select {
 		case o := <-got:
 			mustRelease(t, o)
-			a.deaf.Store(false)
+			a.unsubscribed.Store(false)
 			return
 		default:
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/anteroom/anteroom/renewal"
 )
 
-// A grant that is lost comes again, though Changes has named it: whoever looked at it between the loss and its report
+// A grant that is lost comes again, though Changes has named it: a caller that read it between the loss and its report
 // has seen that it was over. It stays listed until its owner, whom nobody can notify, has exited.
 func TestListed_ALostGrantComesAgain(t *testing.T) {
 	_, client := fresh(t)

@@ -56,7 +56,7 @@ func TestLate_P8_AReleaseOfALostLockBesideAnAsk(t *testing.T) {
 	mustRelease(t, <-next)
 }
 
-// What lands after the lease and finds nothing tells nothing of a deletion.
+// What lands after the lease and finds nothing says nothing about a deletion.
 func TestLate_AReleaseThatLandsAfterTheLease(t *testing.T) {
 	_, client := fresh(t)
 	rdb, c := client(), client()

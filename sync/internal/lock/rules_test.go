@@ -24,8 +24,8 @@ func (p *play) states(w Demand, n, since uint64, have Have, keep, want int) {
 	if s == nil {
 		p.t.Fatalf("nothing is stated until %v, want %d: %v %d %d", until, n, have, keep, want)
 	}
-	if wanted := (Statement{N: n, Since: since, Have: have, Keep: keep, Want: want}); *s != wanted {
-		p.t.Fatalf("stated %+v, want %+v", *s, wanted)
+	if expected := (Statement{N: n, Since: since, Have: have, Keep: keep, Want: want}); *s != expected {
+		p.t.Fatalf("stated %+v, want %+v", *s, expected)
 	}
 }
 
@@ -119,7 +119,7 @@ func TestRules_P4_TooLittleIsLeft(t *testing.T) {
 	}
 }
 
-// P8: a release without an answer is repeated, the first time at once, and in the end given up.
+// P8: a release without an answer is repeated, the first time immediately, and in the end given up.
 func TestRules_P8_AReleaseIsRepeated(t *testing.T) {
 	granted := func() *play {
 		p := newPlay(t)
@@ -145,7 +145,7 @@ func TestRules_P8_AReleaseIsRepeated(t *testing.T) {
 		p.states(Quiet, 30, 10, Unit, 0, 0)
 		p.hears(News{Word: Lost, N: 30}, Missing)
 	})
-	t.Run("gone at once: lost", func(t *testing.T) {
+	t.Run("gone immediately: lost", func(t *testing.T) {
 		p := granted()
 		p.hears(News{Word: Lost, N: 20}, Missing)
 	})
@@ -264,7 +264,7 @@ func TestRules_P3_AfterATurnItCleansUp(t *testing.T) {
 }
 
 // P7: a Retry that comes while a statement is open is not forgotten over its answer.
-func TestRules_P7_ALookBesideAnAnswer(t *testing.T) {
+func TestRules_P7_ARetryBesideAnAnswer(t *testing.T) {
 	p := newPlay(t)
 	p.states(Pending, 10, 10, Nothing, 0, 1)
 	p.hears(News{Word: Retry}, None)
@@ -280,7 +280,7 @@ func (p *play) enters() {
 	p.hears(News{Word: Called, N: 10, Lease: kept}, Granted)
 }
 
-// P7: the rhythm of a place ends with it. One turn after the other is stated at once.
+// P7: the rhythm of a place ends with it. One turn after the other is stated immediately.
 func TestRules_P7_ATurnAfterATurn(t *testing.T) {
 	p := newPlay(t)
 	p.enters()
@@ -401,7 +401,7 @@ func TestRules_P8_OverIsOver(t *testing.T) {
 	p.hears(News{Word: Clock}, GivenUp)
 }
 
-// Whatever is heard after all was given up gives nothing, and what an answer then tells of is cleaned up.
+// Whatever is heard after all was given up gives nothing, and what an answer then reports is cleaned up.
 func TestRules_AnAnswerAfterAllWasGivenUp(t *testing.T) {
 	for _, h := range []News{{Word: Waits, N: 10, Lease: time.Second}, {Word: Has, N: 10, Unit: 10, Lease: kept}, {Word: Called, N: 10, Lease: kept}} {
 		p := newPlay(t)

@@ -22,7 +22,7 @@ func TestRules_P3_TheNextTurnIsNoRepetition(t *testing.T) {
 }
 
 // P8: a turn that was not carried out is repeated, be it as a release where nobody waits any more: an ask or a clean-up
-// would give the unit back as well, but could not tell that it had been lost.
+// would give the unit back as well, but could not say that it had been lost.
 func TestRules_P8_ATurnThatFailedIsRepeated(t *testing.T) {
 	for demand, want := range map[Demand]int{Pending: 1, Quiet: 0} {
 		for _, unanswered := range []bool{false, true} {

@@ -149,7 +149,7 @@ func TestShared_S29_TheEndOfATurnIsNoticed(t *testing.T) {
 		}
 	}
 	eventually(t, "the call lease was renewed", func() bool { return k.Held().lease.Renewals() > 0 })
-	a.deaf.Store(true) // the test hears for it
+	a.unsubscribed.Store(true) // the test hears for it
 	got := make(chan *Share, 1)
 	go func() { got <- b.mustTake(t, writes) }()
 	awaitPlace(t, client(), 1)

@@ -152,7 +152,7 @@ func gone(t *testing.T, rdb *redis.Client, g *SharedHeld) {
 	g.lease.Hurry()
 }
 
-// A reader with a Hold exits while the loss is told, beside one that nobody knows: nothing waits for that one.
+// A reader with a Hold exits while others are notified of the loss, beside one that nobody knows: nothing waits for that one.
 func TestShared_AnExitWhileOthersAreNotified(t *testing.T) {
 	_, client := fresh(t)
 	rdb := client()
@@ -188,7 +188,7 @@ func TestShared_AnExitWhileOthersAreNotified(t *testing.T) {
 	k.Done()
 }
 
-// A writer that comes in while the loss of the grant before is told has a grant of its own, and is notified of its loss.
+// A writer that comes in while others are notified of the loss of the grant before has a grant of its own, and is notified of its loss.
 func TestShared_AGrantWhileOthersAreNotified(t *testing.T) {
 	_, client := fresh(t)
 	rdb := client()
@@ -198,8 +198,8 @@ func TestShared_AGrantWhileOthersAreNotified(t *testing.T) {
 	other := q.mustTake(t, 1)
 	s := &Share{Units: 1, Kind: queue.Refusable}
 	w := &Share{Units: writes, Kind: queue.Refusable}
-	told := make(chan *Loss, 1)
-	w.Holder = heard(func(l *Loss) { told <- l })
+	notices := make(chan *Loss, 1)
+	w.Holder = heard(func(l *Loss) { notices <- l })
 	in := make(chan error, 1)
 	s.Holder = heard(func(l *Loss) {
 		go s.Exit(context.Background())
@@ -210,7 +210,7 @@ func TestShared_AGrantWhileOthersAreNotified(t *testing.T) {
 	}
 	eventually(t, "the call lease was renewed", func() bool { return s.g.lease.Renewals() > 0 })
 	go func() { in <- k.Acquire(context.Background(), w) }()
-	eventually(t, "the writer stands in line", func() bool { return k.State().InLine })
+	eventually(t, "the writer waits in line", func() bool { return k.State().InLine })
 	gone(t, rdb, s.g)
 	if err := <-in; err != nil {
 		t.Fatal(err)
@@ -226,8 +226,8 @@ func TestShared_AGrantWhileOthersAreNotified(t *testing.T) {
 		return
 	}
 	select {
-	case l := <-told:
-		t.Logf("told: %v", l.Reason)
+	case l := <-notices:
+		t.Logf("notified: %v", l.Reason)
 	case <-time.After(300 * time.Millisecond):
 		t.Errorf("another client writes, and the writer, which has not exited, was not notified: %v", w.Err().Reason)
 	}
@@ -274,7 +274,7 @@ func TestShared_AnExitBesideAShrink(t *testing.T) {
 	defer end()
 	mustGive(t, a)
 	eventually(t, "a shrink is under way", func() bool { return f.held.Load() > 0 })
-	k.kick() // as whoever comes or leaves
+	k.kick() // as one that comes or leaves
 	begin := time.Now()
 	r := b.Exit(context.Background())
 	t.Logf("after %v: %+v", time.Since(begin), r)
@@ -291,18 +291,18 @@ func TestShared_ALimitedShareIsNotifiedOnce(t *testing.T) {
 	p := newShares(t, client(), 0, nil)
 	k := p.Shared("k", p.set)
 	defer k.Done()
-	told := make(chan *Loss, 9)
-	s := &Share{Units: 1, Kind: queue.Refusable, Holder: heard(func(l *Loss) { told <- l })}
+	notices := make(chan *Loss, 9)
+	s := &Share{Units: 1, Kind: queue.Refusable, Holder: heard(func(l *Loss) { notices <- l })}
 	if err := k.Acquire(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the call lease was renewed", func() bool { return s.g.lease.Renewals() > 0 })
 	s.Limit(&Lease{For: time.Second, Margin: 900 * time.Millisecond})
-	first := <-told
+	first := <-notices
 	s.g.lease.Lose(renewal.Cause{Reason: renewal.ReasonWatchdog})
 	select {
-	case second := <-told:
-		t.Errorf("told of %v, and then of %v", first.Reason, second.Reason)
+	case second := <-notices:
+		t.Errorf("notified of %v, and then of %v", first.Reason, second.Reason)
 	case <-time.After(200 * time.Millisecond):
 	}
 	s.Exit(t.Context())

@@ -215,7 +215,7 @@ func TestShared_S3_Downgrade(t *testing.T) {
 
 	w = a.mustTake(t, writes)
 	w.Downgrade()
-	r := b.mustTake(t, 1) // told, or after a linger, it gives up all but one
+	r := b.mustTake(t, 1) // if another client waits, or after a linger, it gives up all but one
 	mustGive(t, r)
 	mustGive(t, w)
 	assertGone(t, client(), a, b)
@@ -292,7 +292,7 @@ func TestShared_S5_Tokens(t *testing.T) {
 	all.Wait()
 }
 
-// S6: no holder's own capacity is exceeded, and who has a larger one is told once.
+// S6: no holder's own capacity is exceeded, and the client with a larger one reports it once.
 func TestShared_S6_Capacities(t *testing.T) {
 	_, client := fresh(t)
 	small, large := newShares(t, client(), 2, nil), newShares(t, client(), 4, nil)
@@ -311,8 +311,8 @@ func TestShared_S6_Capacities(t *testing.T) {
 	assertGone(t, client(), small, large)
 	large.rep.mu.Lock()
 	defer large.rep.mu.Unlock()
-	if told := large.rep.capacities; fmt.Sprint(told) != "[2 4]" {
-		t.Errorf("told of %v", told)
+	if reported := large.rep.capacities; fmt.Sprint(reported) != "[2 4]" {
+		t.Errorf("reported %v", reported)
 	}
 }
 
@@ -365,7 +365,7 @@ func TestShared_P9_ADeadlineIsNotifiedBeforeTheNext(t *testing.T) {
 	}
 }
 
-// S20: nobody passes one that does not fit, so readers do not starve a writer, and small wants do not starve a large one.
+// S20: nobody passes a waiter for whom the units do not suffice, so readers do not starve a writer, and small requests do not starve a large one.
 func TestShared_S20_NobodyStarves(t *testing.T) {
 	for _, capacity := range []int64{0, 4} {
 		t.Run(fmt.Sprint(capacity), func(t *testing.T) {
@@ -425,7 +425,7 @@ func TestShared_S29_AGrantOfWhatWasHad(t *testing.T) {
 		}()
 		k := p.Shared("k", p.set)
 		defer k.Done()
-		eventually(t, "it stands", func() bool { s := k.State(); return s.InLine && s.Ahead == ahead })
+		eventually(t, "it waits in line", func() bool { s := k.State(); return s.InLine && s.Ahead == ahead })
 		return in
 	}
 	for _, p := range []*party{a, b, c} { // who does not listen is passed in line
@@ -468,14 +468,14 @@ func TestShared_S22_ALostMessage(t *testing.T) {
 	}
 	var all sync.WaitGroup
 	eventually(t, "the call lease was renewed", func() bool { return k.Held().lease.Renewals() > 0 })
-	a.deaf.Store(true)
+	a.unsubscribed.Store(true)
 	begin := time.Now()
 	all.Go(func() { mustGive(t, b.mustTake(t, writes)) })
 	eventually(t, "the gate is closed", func() bool { return k.gate.Demand().Contended })
 	if d := time.Since(begin); d > 1500*time.Millisecond {
 		t.Errorf("after %v", d)
 	}
-	a.deaf.Store(false)
+	a.unsubscribed.Store(false)
 	k.Leave(1)
 	k.Leave(1)
 	all.Wait()

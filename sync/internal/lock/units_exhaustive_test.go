@@ -33,14 +33,14 @@ type unitsProcess struct {
 }
 
 type unitsAll struct {
-	now    Moment
-	record [2]unitsRecord
-	place  [2]unitsPlace
-	first  int8
-	p      [2]unitsProcess
-	f      [2 * most]unitsFlight
-	called [2]UnitsNews
-	told   [2]uint64
+	now       Moment
+	record    [2]unitsRecord
+	place     [2]unitsPlace
+	first     int8
+	p         [2]unitsProcess
+	f         [2 * most]unitsFlight
+	called    [2]UnitsNews
+	contended [2]uint64
 }
 
 // script is Redis' side. The line is in any order, and a place is live.
@@ -88,7 +88,7 @@ func (a *unitsAll) script(i int, s UnitsStatement) UnitsNews {
 		}
 		if p.want+a.record[1-k].units > 2 {
 			if !a.record[1-k].contended && a.record[1-k].units > 0 {
-				a.record[1-k].contended, a.told[1-k] = true, a.record[1-k].n
+				a.record[1-k].contended, a.contended[1-k] = true, a.record[1-k].n
 			}
 			break
 		}
@@ -211,10 +211,10 @@ func (a unitsAll) next(yield func(unitsAll)) {
 		if a.called[i].N > 0 {
 			hear(a.called[i])
 		}
-		if a.told[i] > 0 {
+		if a.contended[i] > 0 {
 			b := a
-			b.p[i].c = b.p[i].c.NoteContended(a.told[i])
-			b.told[i] = 0
+			b.p[i].c = b.p[i].c.NoteContended(a.contended[i])
+			b.contended[i] = 0
 			b.speak(i)
 			yield(b)
 		}

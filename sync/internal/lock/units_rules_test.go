@@ -148,7 +148,7 @@ func TestUnits_S13_ALoss(t *testing.T) {
 	p.hears(UnitsNews{Word: HasNot, N: 14}, None)
 }
 
-// S14: what is sent is given. A call for 4 counts for nothing once 3 are wanted, and one for 3 does while 4 are.
+// S14: what is sent is given. A call for 4 counts for nothing once 3 are asked for, and one for 3 does while 4 are.
 func TestUnits_S14_WhatIsSentIsGiven(t *testing.T) {
 	for _, later := range []int64{3, 4} {
 		p := newUnitsPlay(t)

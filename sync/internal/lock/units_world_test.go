@@ -35,12 +35,12 @@ type unitsPlace struct {
 
 type modelUnits struct {
 	UnitsTerms
-	records map[string]unitsRecord
-	places  map[string]unitsPlace
-	line    []string
-	told    bool // all holders know that the first place waits
-	publish func(client string, h UnitsNews)
-	granted func(client string, units int64)
+	records   map[string]unitsRecord
+	places    map[string]unitsPlace
+	line      []string
+	announced bool // all holders know that the first place waits
+	publish   func(client string, h UnitsNews)
+	granted   func(client string, units int64)
 }
 
 func (r *modelUnits) leave(client string) {
@@ -61,8 +61,8 @@ func (r *modelUnits) expire(now Moment) {
 	}
 }
 
-// fits reports whether a client may have want units in all.
-func (r *modelUnits) fits(client string, capacity, want int64) bool {
+// suffices reports whether a client may have want units in all.
+func (r *modelUnits) suffices(client string, capacity, want int64) bool {
 	for c, q := range r.records {
 		if c != client {
 			capacity, want = min(capacity, q.capacity), want+q.units
@@ -79,7 +79,7 @@ func (r *modelUnits) give(client string, p unitsPlace, contended bool, now Momen
 	q.n, q.units, q.ends, q.contended, q.capacity = p.n, max(p.want, q.units), max(q.ends, now+r.Call), contended, p.capacity
 	r.records[client] = q
 	if !contended {
-		r.told = false
+		r.announced = false
 	}
 	r.leave(client)
 	r.granted(client, q.units)
@@ -118,7 +118,7 @@ func (r *modelUnits) state(client string, s UnitsStatement, capacity int64, now 
 	default:
 		r.leave(client)
 	}
-	for len(r.line) > 0 && r.fits(r.line[0], r.places[r.line[0]].capacity, r.places[r.line[0]].want) {
+	for len(r.line) > 0 && r.suffices(r.line[0], r.places[r.line[0]].capacity, r.places[r.line[0]].want) {
 		c := r.line[0]
 		n := r.places[c].n
 		q := r.give(c, r.places[c], len(r.line) > 1, now)
@@ -132,12 +132,12 @@ func (r *modelUnits) state(client string, s UnitsStatement, capacity int64, now 
 			if !o.contended && c != r.line[0] {
 				o.contended = true
 				r.records[c] = o
-				if c != client && !r.told {
+				if c != client && !r.announced {
 					r.publish(c, UnitsNews{Word: Retry, N: o.n}) // stands for the message that another client waits
 				}
 			}
 		}
-		r.told = true
+		r.announced = true
 	}
 	q = r.records[client]
 	h := UnitsNews{N: s.N, Units: q.units, Contended: q.contended, Lease: q.ends - now, Word: Has}
@@ -358,11 +358,11 @@ func (k *unitsClient) admit() {
 	w := k.w
 	for len(k.waiting) > 0 && k.c.usable && w.now < k.until {
 		first, used := k.waiting[0], k.used()
-		fits := used+first.need <= k.c.Units
+		suffices := used+first.need <= k.c.Units
 		if k.rw {
-			fits = k.c.Units >= first.need && used < every && (first.need == 1 || used == 0)
+			suffices = k.c.Units >= first.need && used < every && (first.need == 1 || used == 0)
 		}
-		if !fits || k.over() && k.fresh != w.now {
+		if !suffices || k.over() && k.fresh != w.now {
 			return
 		}
 		k.waiting = k.waiting[1:]

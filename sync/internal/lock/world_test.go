@@ -13,7 +13,7 @@ import (
 
 const ms = time.Millisecond
 
-type standing struct {
+type modelPlace struct {
 	n     uint64
 	alive Moment
 }
@@ -22,7 +22,7 @@ type modelRedis struct {
 	holder  string // of the unit; "": free
 	n       uint64 // its number
 	ends    Moment
-	places  map[string]standing
+	places  map[string]modelPlace
 	line    []string // clients, the first one first
 	publish func(client string, h News)
 	Terms
@@ -52,15 +52,15 @@ func (r *modelRedis) expire(now Moment) {
 // state is the script, in the order of docs/internals/protocol.md.
 func (r *modelRedis) state(client string, s Statement, now Moment) News {
 	r.expire(now)
-	place, stands := r.places[client]
+	place, inLine := r.places[client]
 	own := r.holder == client
 	mine := own && r.n >= s.Since
 	switch {
-	case own && r.n >= s.N, stands && place.n >= s.N:
+	case own && r.n >= s.N, inLine && place.n >= s.N:
 		return News{Word: Failed, N: s.N} // void
 	case s.Have == Unit && !mine:
 		return News{Word: Lost, N: s.N}
-	case s.Have == Place && !mine && !stands:
+	case s.Have == Place && !mine && !inLine:
 		return News{Word: HasNot, N: s.N}
 	}
 	if mine && s.Keep == 0 {
@@ -75,10 +75,10 @@ func (r *modelRedis) state(client string, s Statement, now Moment) News {
 	case r.holder == "" && len(r.line) == 0:
 		r.grant(client, s.N, now)
 	default:
-		if !stands {
+		if !inLine {
 			r.line = append(r.line, client)
 		}
-		r.places[client] = standing{s.N, now + r.Life}
+		r.places[client] = modelPlace{s.N, now + r.Life}
 	}
 	if r.holder == "" && len(r.line) > 0 {
 		first := r.line[0]

@@ -9,9 +9,9 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// TryLockFor says false to whatever ends its wait, so it reports what an Acquire reports: a
+// TryLockFor returns false for whatever ends its wait, so it reports what an Acquire reports: a
 // key of another type, and that the Manager closes.
-func TestTryLockForIsToldOfARefusal(t *testing.T) {
+func TestTryLockForLearnsOfARefusal(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		ok(t, s.Set("k", "a string"))
 		m, _ := manager(t, s.client(), anteroom.Config{})
@@ -20,12 +20,12 @@ func TestTryLockForIsToldOfARefusal(t *testing.T) {
 			t.Error("locked a key that holds no lock")
 		}
 		if took := time.Since(began); took > 2*time.Second {
-			t.Errorf("told after %v that no wait will help", took)
+			t.Errorf("returned after %v that no wait will help", took)
 		}
 	})
 }
 
-func TestTryLockForIsToldOfClose(t *testing.T) {
+func TestTryLockForLearnsOfClose(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		other, _ := manager(t, s.client(), anteroom.Config{})
 		hold := acquire(t, other.Mutex("k"))
@@ -41,7 +41,7 @@ func TestTryLockForIsToldOfClose(t *testing.T) {
 			t.Error("locked under a closed Manager")
 		}
 		if took := time.Since(began); took > 2*time.Second {
-			t.Errorf("told after %v", took)
+			t.Errorf("returned after %v", took)
 		}
 		ok(t, hold.Release(bg))
 	})

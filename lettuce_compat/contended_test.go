@@ -9,9 +9,9 @@ import (
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 )
 
-// TestState_P10_ToldOnce: who holds the lock hears once that somebody waits, be it by an answer, a call or a message;
+// TestState_P10_ContendedOnce: who holds the lock hears once that somebody waits, be it by an answer, a call or a message;
 // who holds it next hears it anew.
-func TestState_P10_ToldOnce(t *testing.T) {
+func TestState_P10_ContendedOnce(t *testing.T) {
 	both(t, func(t *testing.T, b *bed) {
 		a, x, y := b.peer(t, "a"), b.peer(t, "x"), b.peer(t, "y")
 		want(t, "alone", a.takes().Contended, false)
@@ -38,8 +38,8 @@ func TestState_P10_ToldOnce(t *testing.T) {
 	})
 }
 
-// TestState_P10_WhoIsCalledAloneIsTold: by its own statement, on a line that stays because foreign clients were seen.
-func TestState_P10_WhoIsCalledAloneIsTold(t *testing.T) {
+// TestState_P10_WhoIsCalledAloneIsNotified: by its own statement, on a line that stays because foreign clients were seen.
+func TestState_P10_WhoIsCalledAloneIsNotified(t *testing.T) {
 	both(t, func(t *testing.T, b *bed) {
 		a, x, y := b.peer(t, "a"), b.peer(t, "x"), b.peer(t, "y")
 		a.takes()

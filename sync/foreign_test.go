@@ -16,7 +16,7 @@ import (
 	"github.com/anteroom/anteroom/sync/observe"
 )
 
-func TestAStrangerSharesLocksBothWays(t *testing.T) {
+func TestAForeignClientSharesLocksBothWays(t *testing.T) {
 	server := testredis.Start(t)
 	rdb := server.Client(t)
 	m, _ := manager(t, server.Client(t), anteroom.Config{})
@@ -115,7 +115,7 @@ func TestMalformedMessagesWakeAndDoNoHarm(t *testing.T) {
 	got := make(chan *anteroom.Hold, 1)
 	go func() { got <- must[*anteroom.Hold](t)(b.Mutex("k").Acquire(bg)) }()
 	own := "anteroom:client:" + b.ClientID()
-	eventually(t, 5*time.Second, "it stands in line, and listens", func() bool {
+	eventually(t, 5*time.Second, "it waits in line, and listens", func() bool {
 		n, err := rdb.PubSubNumSub(bg, own).Result()
 		return err == nil && n[own] == 1 && rdb.Exists(bg, lineOf("k")).Val() == 1
 	})
@@ -140,7 +140,7 @@ func TestMalformedMessagesWakeAndDoNoHarm(t *testing.T) {
 	ok(t, (<-got).Release(bg))
 }
 
-// TestRefusalsOfTheServer: what only an operator can mend is one clear error, at once.
+// TestRefusalsOfTheServer: what only an operator can mend is one clear error, immediately.
 func TestRefusalsOfTheServer(t *testing.T) {
 	server := testredis.Start(t)
 	admin := server.Client(t)

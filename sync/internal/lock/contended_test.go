@@ -8,30 +8,30 @@ import (
 
 // P10: that somebody waits is not forgotten over the answer that gives the unit and comes later, nor over what is said
 // of another unit.
-func TestDriver_P10_ToldBeforeTheAnswer(t *testing.T) {
+func TestDriver_P10_ContendedBeforeTheAnswer(t *testing.T) {
 	_, client := fresh(t)
 	p := newParty(t, client(), nil)
 	o := p.mustAcquire(t, "k")
 	defer o.Exit(t.Context())
 	k, n := o.g.k, o.g.n
-	told := func(n uint64) { p.Heard(lettucecompat.Message{Kind: lettucecompat.MessageContended, Key: "k", N: n}) }
-	stands := func() bool { return k.somebody(n, Moment(k.asked.Load())) }
-	told(n - 1)
-	told(lettucecompat.LastNumber) // forged
-	if stands() {
-		t.Error("somebody stands behind another unit, and behind this one")
+	contended := func(n uint64) { p.Heard(lettucecompat.Message{Kind: lettucecompat.MessageContended, Key: "k", N: n}) }
+	inLine := func() bool { return k.somebody(n, Moment(k.asked.Load())) }
+	contended(n - 1)
+	contended(lettucecompat.LastNumber) // forged
+	if inLine() {
+		t.Error("another client waits for another unit, and for this one")
 	}
-	told(n)
+	contended(n)
 	k.news(&Statement{N: n}, &lettucecompat.Answer{Word: lettucecompat.WordHas, Unit: n})
-	told(n - 1)
-	told(lettucecompat.LastNumber)
-	if !stands() {
-		t.Error("it is forgotten that somebody stands")
+	contended(n - 1)
+	contended(lettucecompat.LastNumber)
+	if !inLine() {
+		t.Error("it is forgotten that another client waits")
 	}
 }
 
 // P10: while nobody listened, also before the first subscription, somebody may have come: the next turn asks at its end.
-func TestDriver_P10_ToldWhileNobodyListened(t *testing.T) {
+func TestDriver_P10_ContendedWhileNobodyListened(t *testing.T) {
 	_, client := fresh(t)
 	p := newParty(t, client(), nil)
 	mustRelease(t, p.mustAcquire(t, "another"))
@@ -39,7 +39,7 @@ func TestDriver_P10_ToldWhileNobodyListened(t *testing.T) {
 	o := p.mustAcquire(t, "k")
 	k, n := o.g.k, o.g.n
 	if k.somebody(n, p.now()) {
-		t.Error("somebody stands behind a lock that was just asked for")
+		t.Error("another client waits for a lock that was just asked for")
 	}
 	p.Resubscribed()
 	if !k.somebody(n, p.now()) {

@@ -21,7 +21,7 @@ func number(t *testing.T, field string) uint64 {
 	return n
 }
 
-// The numbers of a client's fields only grow, and have 16 digits whatever the clock says, which tells them from a
+// The numbers of a client's fields only grow, and have 16 digits whatever the clock says, which distinguishes them from a
 // foreign client's: in here it is the year 2000.
 func TestLine_NumbersGrow(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
@@ -41,7 +41,7 @@ func TestLine_NumbersGrow(t *testing.T) {
 
 // A refused client waits in line, and the release calls it: the waiter is in with no command of its own, and nothing is left in
 // the end.
-func TestLine_WhoStandsIsCalled(t *testing.T) {
+func TestLine_WhoWaitsIsCalled(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		a, _ := manager(t, s.client(), anteroom.Config{})
 		rdb, sent := s.client(), &traffic{}
@@ -55,7 +55,7 @@ func TestLine_WhoStandsIsCalled(t *testing.T) {
 		ok(t, first.Release(bg))
 		h := isIn(t, got)
 		if h.Holder() != spots[0].field() || s.holders("k")[0] != h.Holder() {
-			t.Errorf("%v is in, %v stood, %v is in Redis", h.Holder(), spots, s.holders("k"))
+			t.Errorf("%v is in, %v waited, %v is in Redis", h.Holder(), spots, s.holders("k"))
 		}
 		if n := sent.take(); n != 0 {
 			t.Errorf("%d commands of the one that was called, want none", n)
@@ -66,7 +66,7 @@ func TestLine_WhoStandsIsCalled(t *testing.T) {
 }
 
 // A try does not wait in line, and takes nothing from waiters.
-func TestLine_ATryNeitherStandsNorOvertakes(t *testing.T) {
+func TestLine_ATryNeitherWaitsNorOvertakes(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		a, _ := manager(t, s.client(), anteroom.Config{})
 		b, _ := manager(t, s.client(), anteroom.Config{})
@@ -91,7 +91,7 @@ func TestLine_ATryNeitherStandsNorOvertakes(t *testing.T) {
 		// But it has called.
 		ok(t, isIn(t, got).Release(bg))
 		if h, err := c.Mutex("k").TryAcquire(bg); err != nil {
-			t.Errorf("nobody stands any more: %v", err)
+			t.Errorf("nobody is in line any more: %v", err)
 		} else {
 			ok(t, h.Release(bg))
 		}
@@ -100,7 +100,7 @@ func TestLine_ATryNeitherStandsNorOvertakes(t *testing.T) {
 	})
 }
 
-// The line is in the order of standing, and each of the three comes in with one release.
+// The line is in the order of arrival, and each of the three comes in with one release.
 func TestLine_OrderAcrossProcesses(t *testing.T) {
 	for _, fair := range []bool{false, true} {
 		bubble(t, func(t *testing.T, s *embedded) {
@@ -128,8 +128,8 @@ func TestLine_OrderAcrossProcesses(t *testing.T) {
 	}
 }
 
-// Waiters that give up leave nothing, whoever is before or behind them.
-func TestLine_WhoeverLeavesLeavesNothing(t *testing.T) {
+// Waiters that give up leave nothing, whatever is before or behind them.
+func TestLine_AClientThatLeavesLeavesNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		a, _ := manager(t, s.client(), anteroom.Config{})
 		b, _ := manager(t, s.client(), anteroom.Config{})
@@ -189,7 +189,7 @@ func TestLine_CloseLeavesNoPlaceOfAParkedLock(t *testing.T) {
 		go func() { done <- anteroom.LockUntil(end, b.Mutex("k")) }()
 		s.settle()
 		if len(s.spots("k")) != 1 {
-			t.Fatal("it does not stand")
+			t.Fatal("it is not in line")
 		}
 		_ = b.Close(bg)
 		s.settle()
@@ -206,7 +206,7 @@ func TestLine_CloseLeavesNoPlaceOfAParkedLock(t *testing.T) {
 	})
 }
 
-// Who comes with a try while a turn ends, and whoever waited has given up meanwhile, is answered immediately: the place
+// A try that comes while a turn ends, after all waiters have given up, is answered immediately: the place
 // that the end of the turn has taken is no reason to wait for a call.
 func TestLine_ATryAtTheEndOfATurnWaitsForNobody(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {

@@ -11,7 +11,7 @@ import (
 	"github.com/anteroom/anteroom/queue"
 )
 
-// BenchmarkLook is one check: its processor time, and what checking costs of
+// BenchmarkCheck is one check: its processor time, and what checking costs of
 // one processor with the default LongWait: every 5 s, or later if a check takes more than
 // 50 ms.
 //
@@ -20,7 +20,7 @@ import (
 // The waiters have been there for a while, so every key with a waiter may be part of a
 // deadlock: the costly case. Between two looks the caches are filled with something else,
 // as a program would in 5 s.
-func BenchmarkLook(b *testing.B) {
+func BenchmarkCheck(b *testing.B) {
 	for _, c := range []struct {
 		name          string
 		keys, waiters int
