@@ -49,7 +49,7 @@ func TestConsole_TerminalRewritesItsLiveLine(t *testing.T) {
 func TestDemo_LastLine(t *testing.T) {
 	for want, r := range map[string]result{
 		"9 acquisitions by 2 processes, 6 of them without a command to Redis, 1 faults, 1 losses reported: no lock was held twice": {Processes: 2, Acquisitions: 9, HandOffs: 6, Faults: 1, Lost: 1},
-		": no lock that was there was held twice; 1 overlaps after a fault had deleted it":                                         {Overlaps: 1},
+		": no lock was held twice, except where a fault had deleted it (1 overlaps)":                                               {Overlaps: 1},
 		": FAILED, with 1 violations and 0 promises missed":                                                                        {Violations: 1},
 		": FAILED, with 0 violations and 2 promises missed":                                                                        {Failed: 2},
 	} {

@@ -300,7 +300,7 @@ func (r result) String() string {
 	case r.Violations > 0 || r.Failed > 0:
 		verdict = fmt.Sprintf("FAILED, with %d violations and %d promises missed", r.Violations, r.Failed)
 	case r.Overlaps > 0:
-		verdict = fmt.Sprintf("no lock that was there was held twice; %d overlaps after a fault had deleted it", r.Overlaps)
+		verdict = fmt.Sprintf("no lock was held twice, except where a fault had deleted it (%d overlaps)", r.Overlaps)
 	}
 	return fmt.Sprintf("%d acquisitions by %d processes, %d of them without a command to Redis, %d faults, %d losses reported: %s",
 		r.Acquisitions, r.Processes, r.HandOffs, r.Faults, r.Lost, verdict)
