@@ -202,7 +202,7 @@ func TestGate_I16_NobodyComesInAfterTheDeadline(t *testing.T) {
 	})
 }
 
-// The end of the turn is seen by the clock, by whoever comes first after it.
+// S29: the end of the turn is seen by the clock, by whoever comes first after it.
 func TestGate_I16_ToldTheGateClosesAtTheEndOfTheTurn(t *testing.T) {
 	rwGates(t, func(x *gateFixture) {
 		x.open(all)
@@ -239,7 +239,7 @@ func TestGate_I16_TellAtTheEndOfTheTurn(t *testing.T) {
 	})
 }
 
-// A unit held for longer than a turn closes at once when told. That nobody waits any more opens it.
+// S29: a unit held for longer than a turn closes at once when told. That nobody waits any more opens it.
 func TestGate_I17_OpenUntilToldAndAgainAfterwards(t *testing.T) {
 	rwGates(t, func(x *gateFixture) {
 		x.open(1)
@@ -552,6 +552,7 @@ func TestGate_I23_ATryWaitsForOneAnswer(t *testing.T) {
 	})
 }
 
+// S29: a grant admits whom it was for, and begins a turn for a process that had nothing or was not told.
 func TestGate_I24_AGrantAdmitsWhomItWasFor(t *testing.T) {
 	rwGates(t, func(x *gateFixture) {
 		x.open(1)
