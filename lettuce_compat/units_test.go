@@ -139,6 +139,35 @@ func TestUnits_S13_EveryRow(t *testing.T) {
 	})
 }
 
+// TestUnits_S11_OneKey: all that holders have is one hash at the plain key, whose header counts them. The line is beside it, and
+// so is the record of the tokens.
+func TestUnits_S11_OneKey(t *testing.T) {
+	both(t, func(t *testing.T, b *bed) {
+		a, x, y := b.unitsPeer(t, "a", semaphore(7)), b.unitsPeer(t, "x", semaphore(5)), b.unitsPeer(t, "y", semaphore(7))
+		z := b.unitsPeer(t, "z", fencedRWTerms)
+		z.reads()
+		want(t, "fields", len(b.hash(t, "k")), 2)
+		want(t, "header", strings.HasPrefix(b.hash(t, "k")[":"], fmt.Sprintf("rw %d 1 ", all)), true)
+		want(t, "keys: the lock and the tokens' record", b.raw.DBSize(ctx).Val(), int64(2))
+		b.raw.FlushAll(ctx)
+		a.wants("2 of 7", has, a.units(0, 0, 2))
+		x.wants("1 of 5", has, x.units(0, 0, 1))
+		x.wants("renew", has, x.units(1, 1, 1))
+		y.wants("7", waits, y.units(0, 0, 7))
+		h := b.hash(t, "k")
+		want(t, "fields", len(h), 3)
+		header, record, kept := strings.Fields(h[":"]), strings.Fields(h["a"]), strings.Fields(h["x"])
+		want(t, "header: kind, least capacity, held", strings.Join(header[:3], " "), "sem 5 3")
+		want(t, "header: next is the first end", header[3], record[2])
+		want(t, "a: number, units", strings.Join(record[:2], " "), fmt.Sprint(a.n, " 2"))
+		want(t, "a: contended, capacity", strings.Join(record[3:], " "), "1 7")
+		want(t, "x: contended, capacity", strings.Join(kept[3:], " "), "1 5")
+		want(t, "till is not before the last end", header[4] >= kept[2], true)
+		want(t, "keys", b.raw.DBSize(ctx).Val(), int64(2))
+		want(t, "place", len(b.placeOf("y")) > 0, true)
+	})
+}
+
 // TestUnits_S12_I13_VoidChangesNothing: a record or a place with the number of the statement, or a greater one, voids it.
 func TestUnits_S12_I13_VoidChangesNothing(t *testing.T) {
 	both(t, func(t *testing.T, b *bed) {
@@ -333,6 +362,7 @@ func TestUnits_S21_WhoDoesNotListen(t *testing.T) {
 		y.calledFor(all)
 		want(t, "ahead", x.wants("confirm", waits, x.units(-1, all, all)).Ahead, 0)
 		y.drops(all)
+		want(t, "x was called", strings.HasPrefix(b.hash(t, "k")["x"], fmt.Sprint(x.n, " ", all)), true) // nobody else is
 		x.wants("confirm", has, x.units(-1, all, all))
 	})
 }

@@ -202,7 +202,7 @@ func TestGate_I16_NobodyComesInAfterTheDeadline(t *testing.T) {
 	})
 }
 
-// The end of the turn is seen by the clock, by the first to come after it.
+// S29: the end of the turn is seen by the clock, by the first to come after it.
 func TestGate_I16_AContendedGateClosesAtTheEndOfTheTurn(t *testing.T) {
 	rwGates(t, func(x *gateFixture) {
 		x.open(all)
@@ -239,7 +239,7 @@ func TestGate_I16_ContendedAtTheEndOfTheTurn(t *testing.T) {
 	})
 }
 
-// If a unit is held for longer than a turn, a waiter elsewhere closes the gate immediately. When nobody waits any more, it opens.
+// S29: if a unit is held for longer than a turn, a waiter elsewhere closes the gate immediately. When nobody waits any more, it opens.
 func TestGate_I17_OpenUntilContendedAndAgainAfterwards(t *testing.T) {
 	rwGates(t, func(x *gateFixture) {
 		x.open(1)
@@ -552,6 +552,7 @@ func TestGate_I23_ATryWaitsForOneAnswer(t *testing.T) {
 	})
 }
 
+// S29: a grant admits whom it was for, and begins a turn for a process that had nothing or was not told.
 func TestGate_I24_AGrantAdmitsWhomItWasFor(t *testing.T) {
 	rwGates(t, func(x *gateFixture) {
 		x.open(1)

@@ -14,7 +14,7 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// What Go's own tests of sync.RWMutex check, of ours.
+// S1: what Go's own tests of sync.RWMutex check, of ours.
 
 var _ interface {
 	sync.Locker

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -163,7 +164,7 @@ func TestShared_S3_Downgrade(t *testing.T) {
 		if _, err := rw.Acquire(h.Context()); !errors.Is(err, anteroom.ErrUpgrade) {
 			t.Errorf("and back: %v", err)
 		}
-		r := must[theHold](t)(other.RAcquire(bg, anteroom.Wait(20*time.Second)))
+		r := must[theHold](t)(other.RAcquire(bg, anteroom.Wait(5*time.Millisecond))) // its process shrinks when told, not only when unused units go
 		if _, err := other.TryAcquire(bg); !errors.Is(err, anteroom.ErrNotAcquired) {
 			t.Errorf("a writer beside it: %v", err)
 		}
@@ -491,6 +492,52 @@ func TestShared_S9_Lease(t *testing.T) {
 			t.Error("that has freed the writer")
 		}
 		ok(t, w.Release(bg))
+	})
+}
+
+// Under all units readers and writers of a process follow each other without Redis. With one unit a writer's want is stated
+// immediately, while the readers leave.
+func TestShared_S28_LocalReadersAndWriters(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		rdb, sent := s.client(), &traffic{}
+		m, _ := manager(t, rdb, anteroom.Config{})
+		rw := m.RWMutex("k")
+		rw.Lock()
+		time.Sleep(time.Second) // the call lease was renewed
+		rdb.AddHook(sent)
+		var all sync.WaitGroup
+		for _, l := range []sync.Locker{rw, rw.RLocker(), rw.RLocker(), rw, rw.RLocker(), rw} {
+			all.Go(func() {
+				for range 20 {
+					l.Lock()
+					time.Sleep(time.Millisecond)
+					l.Unlock()
+				}
+			})
+		}
+		synctest.Wait()
+		rw.Unlock()
+		all.Wait()
+		if n := sent.take(); n > 0 {
+			t.Errorf("%d statements", n)
+		}
+		time.Sleep(time.Second)
+
+		rw.RLock()
+		time.Sleep(time.Second)
+		sent.take()
+		locked := make(chan bool, 1)
+		go func() { rw.Lock(); locked <- true }()
+		s.settle()
+		if units := strings.Fields(s.HGet("k", m.ClientID()))[1]; units != fmt.Sprint(1<<20) || sent.take() != 1 || len(locked) > 0 {
+			t.Errorf("the process has %s units, and the writer is in: %d", units, len(locked))
+		}
+		rw.RUnlock()
+		s.settle()
+		if sent.take() > 0 || len(locked) == 0 {
+			t.Error("the writer waits for another answer")
+		}
+		rw.Unlock()
 	})
 }
 

@@ -503,6 +503,27 @@ func TestShared_S24_ATry(t *testing.T) {
 	assertGone(t, client(), a, b, c)
 }
 
+// S24: who waits in line states again as a Mutex does (P7), and the first two also when a lease ends.
+func TestShared_S24_TheFirstTwoStateWhenALeaseEnds(t *testing.T) {
+	_, client := fresh(t)
+	p := newShares(t, client(), 0, nil)
+	p.wire.Subscribe()
+	eventually(t, "it listens", p.wire.Listening)
+	k := p.Shared("k", p.set)
+	defer k.Done()
+	for ahead, soon := range []bool{true, true, false} {
+		for _, next := range []time.Duration{0, 20 * ms} {
+			h := k.news(&lettucecompat.UnitsAnswer{Word: lettucecompat.WordWaits, Ahead: ahead, Next: next}, 1)
+			if h.Word != Waits || (h.After < next+5*ms) != (soon && next > 0) {
+				t.Errorf("%d ahead, a lease ends in %v: again after %v", ahead, next, h.After)
+			}
+			if most := k.l.rhythm(k.times.Life, ahead, -1); h.After > most {
+				t.Errorf("%d ahead: again after %v, a Mutex after %v", ahead, h.After, most)
+			}
+		}
+	}
+}
+
 // S30: units that nobody uses serve the next one for 10 ms. Where only one was here they go back immediately, so that
 // after an unlock another process' try succeeds.
 func TestShared_S30_Linger(t *testing.T) {

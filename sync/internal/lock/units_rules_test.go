@@ -281,12 +281,16 @@ func TestUnits_S24_ATry(t *testing.T) {
 	p.quiet(never)
 }
 
-// S28: where somebody of this process has to leave first, nothing is stated.
+// S28: where somebody of this process has to leave first, nothing is stated. With one unit all are, immediately.
 func TestUnits_S28_FirstSomebodyLeaves(t *testing.T) {
 	p := newUnitsPlay(t)
 	p.has(10, 4)
 	p.demands(4, 6)
 	p.quiet(never)
+	p = newUnitsPlay(t)
+	p.has(10, 1)
+	p.demands(1, p.c.Capacity)
+	p.states(11, 10, 1, p.c.Capacity, p.c.Capacity)
 }
 
 // S30: units that nobody uses go back after 10 ms, and immediately if the gate says so. A use between two looks counts.
