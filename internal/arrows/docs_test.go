@@ -200,12 +200,12 @@ func TestDocs_ReadmeProgramCompiles(t *testing.T) {
 	}
 }
 
-// TestDocs_EveryEventHasAnEntry: the page for operators says what to do about every event.
+// TestDocs_EveryEventHasAnEntry: the page of events says what to do about every one.
 func TestDocs_EveryEventHasAnEntry(t *testing.T) {
-	text := read(t, "docs/runbook.md")
+	text := read(t, "docs/reference/events.md")
 	for _, kind := range observe.Labels().Events {
 		if !strings.Contains(text, "\n### "+string(kind)+"\n") {
-			t.Errorf("docs/runbook.md has no entry for the event %s", kind)
+			t.Errorf("docs/reference/events.md has no entry for the event %s", kind)
 		}
 	}
 }
