@@ -39,7 +39,7 @@ func TestRTT_LateAnswersDoNotCount(t *testing.T) {
 	}
 }
 
-// TestRTT_IsKeptByAllSenders in parallel, and read meanwhile: the race detector looks on.
+// TestRTT_IsKeptByAllSenders in parallel, and read meanwhile: the race detector watches.
 func TestRTT_IsKeptByAllSenders(t *testing.T) {
 	c := onMini(t).client(t)
 	var wg sync.WaitGroup

@@ -289,7 +289,7 @@ func TestUnits_S28_FirstSomebodyLeaves(t *testing.T) {
 	p.quiet(never)
 }
 
-// S30: units that nobody uses go back after 10 ms, and immediately if the gate says so. A use between two looks counts.
+// S30: units that nobody uses go back after 10 ms, and immediately if the gate says so. A use between two checks counts.
 func TestUnits_S30_Linger(t *testing.T) {
 	p := newUnitsPlay(t)
 	p.has(10, 2)
