@@ -232,7 +232,7 @@ func TestLeader_I3_ShutdownWhileRedisIsUnreachable(t *testing.T) {
 		for _, c := range []*candidate{b, a} {
 			c.stop()
 			if err := <-c.ended; err != nil {
-				t.Errorf("Run says %v, want nil: the release goes on in the background", err)
+				t.Errorf("Run says %v, want nil: the release continues in the background", err)
 			}
 		}
 		lt.Up()
@@ -250,7 +250,7 @@ func TestLeader_I4_AnOutageIsWaitedFor(t *testing.T) {
 		lt.Down()
 		time.Sleep(5 * time.Minute)
 		if !errors.Is(context.Cause(term), anteroom.ErrLost) || a.Leading() || len(a.began)+len(b.began) > 0 {
-			t.Errorf("without Redis the term goes on (%v), or another has begun", context.Cause(term))
+			t.Errorf("without Redis the term continues (%v), or another has begun", context.Cause(term))
 		}
 		lt.Up()
 		time.Sleep(5 * time.Second)

@@ -70,7 +70,7 @@ func TestWire_I7_ACallerThatCarriesItselfIsFree(t *testing.T) {
 				want(t, "took", time.Since(start), time.Second)
 				want(t, "outcome", got.Outcome, tc.outcome)
 				want(t, "timeout", errors.Is(got.Err, lettucecompat.ErrTimeout), true)
-				live, total := lettucecompat.Trips(c)
+				live, total := lettucecompat.RoundTrips(c)
 				want(t, "live", live, 0)
 				want(t, "total", total, 0)
 				synctest.Wait() // the alarm has rung, and ends

@@ -120,12 +120,12 @@ func TestClusterMoves(t *testing.T) {
 func TestCluster_AForcedReleaseNotifiesWhoListensElsewhere(t *testing.T) {
 	nodes, _, cc := cluster(t, 2)
 	holder := newClient(t, cc)
-	looks := make(chan lettucecompat.Message, 10)
+	retries := make(chan lettucecompat.Message, 10)
 	waiter := newClient(t, cc, func(o *lettucecompat.Options) {
 		o.ClientID = "you"
 		o.OnMessage = func(m lettucecompat.Message) {
 			if m.Kind == lettucecompat.MessageRetry {
-				looks <- m
+				retries <- m
 			}
 		}
 	})
@@ -140,7 +140,7 @@ func TestCluster_AForcedReleaseNotifiesWhoListensElsewhere(t *testing.T) {
 		want(t, "ask", waiter.State(ctx, asks(key, 2)).Word, waits)
 		must2(holder.ForceRelease(ctx, key, false))
 		select {
-		case m := <-looks:
+		case m := <-retries:
 			want(t, "retry", m.Key, key)
 		case <-time.After(5 * time.Second):
 			t.Errorf("nobody notified the waiter behind %s to retry", key)

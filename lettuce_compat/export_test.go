@@ -17,9 +17,9 @@ func Queued(c *Client) int {
 // SlowAfter is how long a round trip keeps the others waiting.
 const SlowAfter = slowAfter
 
-// Trips returns the round trips under way on the sender of statements: those that
+// RoundTrips returns the round trips under way on the sender of statements: those that
 // somebody waits for, and all.
-func Trips(c *Client) (live, total int) {
+func RoundTrips(c *Client) (live, total int) {
 	l := c.single.locks
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -113,7 +113,7 @@ var (
 // Relocate asks for the cluster's layout, as a command that fails does.
 func Relocate(c *Client) { c.relocate() }
 
-// RTT is the running mean of round trips, 0 before the first.
+// RTT is the running mean of round roundTrips, 0 before the first.
 func RTT(c *Client) time.Duration { return time.Duration(c.rtt.Load()) }
 
 // SecretWord is the word that the client's places carry.

@@ -267,7 +267,7 @@ func TestState_P15_TheWindow(t *testing.T) {
 		b.raw.HSet(ctx, lineOfK, "s", fmt.Sprintf("0 %d %d", turns-1, b.raw.Time(ctx).Val().UnixMilli()))
 		a.releases()
 		if after := x.retries(); after < time.Millisecond || after > time.Second {
-			t.Fatalf("looks after %v", after)
+			t.Fatalf("retries after %v", after)
 		}
 		until := b.raw.Time(ctx).Val().Add(900 * time.Millisecond).UnixMilli()
 		b.raw.HSet(ctx, lineOfK, "s", fmt.Sprintf("%d 0 %d", until, until-900))
@@ -282,7 +282,7 @@ func TestState_P15_TheWindow(t *testing.T) {
 		want(t, "held", b.raw.Exists(ctx, "k").Val(), int64(0))
 		x.leave()
 		if after := y.retries(); after <= 0 || after > 900*time.Millisecond {
-			t.Fatalf("looks after %v", after)
+			t.Fatalf("retries after %v", after)
 		}
 		b.put(t, "k", hash{holder: "1"}, time.Minute)
 		want(t, "holder", y.wantWord("confirm", y.confirm(), waits).Holder, holder)

@@ -15,7 +15,7 @@ import (
 )
 
 // gate is a go-redis hook that holds commands on one key before they are sent, and
-// counts the round trips.
+// counts the round roundTrips.
 type gate struct {
 	key       string
 	opened    chan struct{}

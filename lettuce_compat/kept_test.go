@@ -96,7 +96,7 @@ func TestWire_ACallIsNotUsedAgain(t *testing.T) {
 				pairs()
 				synctest.Wait()
 				want(t, "commands", keep.same(t), 202)
-				live, total := lettucecompat.Trips(c)
+				live, total := lettucecompat.RoundTrips(c)
 				want(t, "live", live, 0)
 				want(t, "total", total, 0)
 			})

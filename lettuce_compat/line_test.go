@@ -123,7 +123,7 @@ func TestLine_AClockThatIsSetBackKeepsTheOrder(t *testing.T) {
 		}
 		want(t, "confirmed", line[1].wantWord("confirm", line[1].confirm(), waits).Ahead, 1)
 		b.unsubscribes(t, line[0])
-		a.releases() // looks at x, and passes it over
+		a.releases() // checks x, and passes it over
 		line[1].called()
 		alive, err := strconv.ParseInt(b.placeOf("x")[3], 10, 64)
 		if now := b.raw.Time(ctx).Val().UnixMilli(); err != nil || alive > now+30_000 {

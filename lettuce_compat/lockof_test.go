@@ -150,8 +150,8 @@ func TestInspectAndForce(t *testing.T) {
 			t.Fatalf("force: %v, %v", released, err)
 		}
 		want(t, "forced", a.message(lettucecompat.MessageForced).N, a.unit)
-		want(t, "looks", x.retries(), time.Duration(0))
-		want(t, "looks", y.retries(), time.Duration(0))
+		want(t, "retries", x.retries(), time.Duration(0))
+		want(t, "retries", y.retries(), time.Duration(0))
 		z.silent()
 		want(t, "exists", b.raw.Exists(ctx, "k").Val(), int64(0))
 		r := lettucecompat.Renewal{Key: "k", Field: a.field(a.unit), Lease: time.Second}

@@ -18,16 +18,16 @@ import (
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 )
 
-// tripCount is a go-redis hook that counts round trips, and how many are under way together. Each
+// roundTripCount is a go-redis hook that counts round roundTrips, and how many are under way together. Each
 // takes delay: a faultnet between client and miniredis delays each answer of a pipeline by itself.
-type tripCount struct {
+type roundTripCount struct {
 	delay time.Duration
 
 	mu                    sync.Mutex
 	now, most, all, asked int
 }
 
-func (n *tripCount) count(cmds []redis.Cmder, send func() error) error {
+func (n *roundTripCount) count(cmds []redis.Cmder, send func() error) error {
 	if cmds[0].Name() != "evalsha" {
 		return send()
 	}
@@ -44,17 +44,17 @@ func (n *tripCount) count(cmds []redis.Cmder, send func() error) error {
 	return send()
 }
 
-func (n *tripCount) DialHook(next redis.DialHook) redis.DialHook {
+func (n *roundTripCount) DialHook(next redis.DialHook) redis.DialHook {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
 }
 
-func (n *tripCount) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+func (n *roundTripCount) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		return n.count([]redis.Cmder{cmd}, func() error { return next(ctx, cmd) })
 	}
 }
 
-func (n *tripCount) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+func (n *roundTripCount) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		return n.count(cmds, func() error { return next(ctx, cmds) })
 	}
@@ -87,13 +87,13 @@ func TestSender_OneRoundTripIsUnderWay(t *testing.T) {
 	for name, option := range map[string]func(*redis.Options){"default": unchanged, "mindful": mindful} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b, trips := onMini(t, option), &tripCount{}
-				b.rdb.AddHook(trips)
+				b, roundTrips := onMini(t, option), &roundTripCount{}
+				b.rdb.AddHook(roundTrips)
 				c := b.client(t)
 				pairs(t, c, 20, 5, true) // all connections are there
-				trips.most, trips.delay = 0, lettucecompat.SlowAfter/2
+				roundTrips.most, roundTrips.delay = 0, lettucecompat.SlowAfter/2
 				pairs(t, c, 20, 20, true)
-				want(t, "under way together", trips.most, 1)
+				want(t, "under way together", roundTrips.most, 1)
 			})
 		})
 	}
@@ -104,15 +104,15 @@ func TestSender_OneRoundTripIsUnderWay(t *testing.T) {
 func TestSender_CallersThatComeAgainShare(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	synctest.Test(t, func(t *testing.T) {
-		b, trips := onMini(t), &tripCount{}
-		b.rdb.AddHook(trips)
+		b, roundTrips := onMini(t), &roundTripCount{}
+		b.rdb.AddHook(roundTrips)
 		c := b.client(t)
 		const callers, times = 20, 50
 		pairs(t, c, callers, 5, false) // all connections are there
-		trips.all, trips.asked, trips.delay = 0, 0, lettucecompat.SlowAfter/2
+		roundTrips.all, roundTrips.asked, roundTrips.delay = 0, 0, lettucecompat.SlowAfter/2
 		pairs(t, c, callers, times, false)
-		if least := 2 * times; trips.all > least+least/4 {
-			t.Errorf("%d round trips for %d commands of %d callers", trips.all, trips.asked, callers)
+		if least := 2 * times; roundTrips.all > least+least/4 {
+			t.Errorf("%d round trips for %d commands of %d callers", roundTrips.all, roundTrips.asked, callers)
 		}
 	})
 }
@@ -190,7 +190,7 @@ func TestSender_SlowOnesAreBounded(t *testing.T) {
 			go func() { replies <- c.State(ctx, asks("blocker", i+1)) }()
 			time.Sleep(2 * lettucecompat.SlowAfter)
 		}
-		live, total := lettucecompat.Trips(c)
+		live, total := lettucecompat.RoundTrips(c)
 		want(t, "awaited", live, most)
 		want(t, "all", total, most)
 		want(t, "queued", lettucecompat.Queued(c), most)
@@ -253,7 +253,7 @@ func TestSender_AnAnswerAtTheLimit(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 		}
-		live, total := lettucecompat.Trips(c)
+		live, total := lettucecompat.RoundTrips(c)
 		want(t, "awaited", live, 0)
 		want(t, "all", total, 0)
 		if answered == 0 || left == 0 {
@@ -316,7 +316,7 @@ func TestSender_LeavingAndComingTogether(t *testing.T) {
 		}
 		wg.Wait()
 		time.Sleep(time.Minute)
-		live, total := lettucecompat.Trips(c)
+		live, total := lettucecompat.RoundTrips(c)
 		want(t, "awaited", live, 0)
 		want(t, "all", total, 0)
 		want(t, "queued", lettucecompat.Queued(c), 0)

@@ -31,7 +31,7 @@ func TestRTT_LateAnswersDoNotCount(t *testing.T) {
 					t.Errorf("the outcome is %v", o)
 				}
 				time.Sleep(10 * time.Second)
-				_, total := lettucecompat.Trips(c)
+				_, total := lettucecompat.RoundTrips(c)
 				want(t, "under way", total, 0)
 				want(t, "RTT", lettucecompat.RTT(c), before)
 			})
@@ -39,7 +39,7 @@ func TestRTT_LateAnswersDoNotCount(t *testing.T) {
 	}
 }
 
-// TestRTT_IsKeptByAllSenders in parallel, and read meanwhile: the race detector looks on.
+// TestRTT_IsKeptByAllSenders in parallel, and read meanwhile: the race detector watches.
 func TestRTT_IsKeptByAllSenders(t *testing.T) {
 	c := onMini(t).client(t)
 	var wg sync.WaitGroup

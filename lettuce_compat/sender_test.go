@@ -142,14 +142,14 @@ func TestWire_I7_AbandonedAreBounded(t *testing.T) {
 		for range 20 {
 			c.State(ctx, asks("blocker", 1))
 		}
-		live, total := lettucecompat.Trips(c)
+		live, total := lettucecompat.RoundTrips(c)
 		want(t, "live", live, 0)
 		want(t, "total", total, 5)
 		want(t, "sent", len(gate.arrived), 5)
 		want(t, "beyond", c.State(ctx, asks("k", 2)).Outcome, failed)
 		gate.open()
 		synctest.Wait()
-		_, total = lettucecompat.Trips(c)
+		_, total = lettucecompat.RoundTrips(c)
 		want(t, "total", total, 0)
 		want(t, "after", c.State(ctx, asks("k", 3)).Outcome, ok)
 	})
@@ -260,7 +260,7 @@ func TestWire_I12_NoGoroutineWhenIdle(t *testing.T) {
 		for range 100 {
 			want(t, "word", <-done, lost)
 		}
-		live, total := lettucecompat.Trips(c)
+		live, total := lettucecompat.RoundTrips(c)
 		want(t, "live", live, 0)
 		want(t, "total", total, 0)
 		b.net.CloseAll() // the server's goroutine of each connection

@@ -342,7 +342,7 @@ func TestState_MinHold(t *testing.T) {
 		b.wantHash(t, "k", hash{mark: "1"})
 		b.wantTTL(t, "k", 2*time.Second, 3*time.Second)
 		for _, p := range []*peer{x, y} {
-			want(t, "looks after its last ms", p.retries(), 3001*time.Millisecond)
+			want(t, "retries after its last ms", p.retries(), 3001*time.Millisecond)
 		}
 		z.silent()
 		got := x.wantWord("confirm", x.confirm(), waits)
@@ -379,11 +379,11 @@ func TestState_LeavingNearTheHead(t *testing.T) {
 		}
 		all[2].leave()
 		for _, i := range []int{1, 4} {
-			want(t, "looks", all[i].retries(), time.Duration(0))
+			want(t, "retries", all[i].retries(), time.Duration(0))
 		}
 		want(t, "the last is the second now", all[4].wantWord("confirm", all[4].confirm(), waits).Ahead, 1)
 		all[1].try()
-		want(t, "looks", all[4].retries(), time.Duration(0))
+		want(t, "retries", all[4].retries(), time.Duration(0))
 		want(t, "and the first", all[4].wantWord("confirm", all[4].confirm(), waits).Ahead, 0)
 	})
 }

@@ -628,8 +628,8 @@ func TestUnits_I3_FullMemoryAndMissingRights(t *testing.T) {
 // TestUnits_S16_RenewalsShareRoundTrips: those of many keys, whose callers come together.
 func TestUnits_S16_RenewalsShareRoundTrips(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, trips := onMini(t), &tripCount{}
-		b.rdb.AddHook(trips)
+		b, roundTrips := onMini(t), &roundTripCount{}
+		b.rdb.AddHook(roundTrips)
 		p := newPeer(t, b.rdb, "p")
 		p.terms = rwTerms
 		const keys = 100
@@ -639,7 +639,7 @@ func TestUnits_S16_RenewalsShareRoundTrips(t *testing.T) {
 			p.reads()
 			renewals = append(renewals, p.units(1, 1, 1))
 		}
-		trips.all, trips.asked, trips.delay = 0, 0, lettucecompat.SlowAfter/2
+		roundTrips.all, roundTrips.asked, roundTrips.delay = 0, 0, lettucecompat.SlowAfter/2
 		var wg sync.WaitGroup
 		for _, s := range renewals {
 			wg.Go(func() {
@@ -649,8 +649,8 @@ func TestUnits_S16_RenewalsShareRoundTrips(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if trips.asked != keys || trips.all > 5 {
-			t.Errorf("%d round trips for %d renewals", trips.all, trips.asked)
+		if roundTrips.asked != keys || roundTrips.all > 5 {
+			t.Errorf("%d round trips for %d renewals", roundTrips.all, roundTrips.asked)
 		}
 	})
 }

@@ -99,11 +99,11 @@ func TestMetrics_SeriesBudget(t *testing.T) {
 		}
 	}
 	if perClass != 101 || others != 450 {
-		t.Errorf("a class costs %d series and the rest %d; docs/observability.md says 101 and 450", perClass, others)
+		t.Errorf("a class costs %d series and all others %d; docs/observability.md says 101 and 450", perClass, others)
 	}
 }
 
-// Many goroutines use the same new classes at once, while scrapes continue: nothing is counted twice or lost, and the
+// Many goroutines use the same new classes in parallel, while scrapes continue: nothing is counted twice or lost, and the
 // cap holds at every moment.
 func TestMetrics_I2_HammerNewClasses(t *testing.T) {
 	const workers, rounds, limit, names = 8, 200, 20, 40

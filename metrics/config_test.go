@@ -126,7 +126,7 @@ func TestConfig_DefaultBucketsTellApartWhatIsMeasured(t *testing.T) {
 		}
 		for i := range len(buckets) - 1 {
 			if a, b := buckets[i].GetUpperBound(), buckets[i+1].GetUpperBound(); b > 5.001*a {
-				t.Errorf("%s cannot tell %v from %v", name, a, b)
+				t.Errorf("%s does not distinguish %v from %v", name, a, b)
 			}
 		}
 	}

@@ -185,7 +185,7 @@ func TestDocs_QueriesGiveNumbers(t *testing.T) {
 	file.WriteString("  promql_expr_test:\n")
 	asked := queries(readPage(t))
 	for _, q := range asked {
-		// A comparison drops NaN; the rest is counted.
+		// A comparison drops NaN; all others are counted.
 		fmt.Fprintf(&file, "  - expr: %q\n    eval_time: 1m\n    exp_samples: [{labels: '{}', value: 1}]\n",
 			fmt.Sprintf("count((%s) > -Inf) > bool 0", q.expr))
 	}

@@ -228,7 +228,7 @@ func TestSecurity_NothingSecretIsWrittenDown(t *testing.T) {
 	s.written()
 }
 
-// closing: a Manager is closed while it has a hold, and the rest continues. The returned function waits until Close has
+// closing: a Manager is closed while it has a hold, and all else continues. The returned function waits until Close has
 // reported that, and lets it end.
 func (s *spy) closing(m *anteroom.Manager) (end func()) {
 	ctx := context.Background()

@@ -117,7 +117,7 @@ func TestMetrics_I6_TwoCollectorsInOneRegistry(t *testing.T) {
 	all, _ := gather(t, r)
 	for name := range all {
 		if strings.HasPrefix(name, "anteroom_lost") || strings.Contains(name, `class="orders"`) && strings.Contains(name, `redis="us"`) {
-			t.Errorf("%s shows what another collector was told", name)
+			t.Errorf("%s shows what another collector was given", name)
 		}
 	}
 

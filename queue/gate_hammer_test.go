@@ -23,7 +23,7 @@ type gateRedis struct {
 	kick chan struct{}
 	n    gateTally
 	lose bool
-	mu   sync.Mutex // makes a loss one step for those who look whether their stay has ended
+	mu   sync.Mutex // makes a loss one step for those who check whether their stay has ended
 }
 
 // gateTally counts what happened, so that the test can check that everything did.
@@ -42,7 +42,7 @@ func (r *gateRedis) obey(o queue.Order) {
 	}
 }
 
-// drive states until stop is closed. Without an order it looks as rarely as a timer would.
+// drive states until stop is closed. Without an order it checks as rarely as a timer would.
 func (r *gateRedis) drive(stop <-chan struct{}) {
 	for {
 		select {

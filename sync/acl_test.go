@@ -344,7 +344,7 @@ func TestACL_ACluster(t *testing.T) {
 		LeaseTime: time.Second, WatchdogPeriod: 50 * time.Millisecond, Fencing: true,
 	}})
 	h := acquire(t, m.Mutex("order:1"))
-	eventually(t, patience, "a renewal and a look of the watchdog", func() bool {
+	eventually(t, patience, "a renewal and a check by the watchdog", func() bool {
 		return counts.get("renewed/renewed") > 0 && counts.get("command/probe") > 0 && counts.get("command/status") > 0
 	})
 	ok(t, h.Release(bg))

@@ -15,10 +15,10 @@ import (
 // one processor with the default LongWait: every 5 s, or later if a check takes more than
 // 50 ms.
 //
-//	go test -run '^$' -bench Look -benchtime 10x -count 5 ./sync
+//	go test -run '^$' -bench Check -benchtime 10x -count 5 ./sync
 //
 // The waiters have been there for a while, so every key with a waiter may be part of a
-// deadlock: the costly case. Between two looks the caches are filled with something else,
+// deadlock: the costly case. Between two checks the caches are filled with something else,
 // as a program would in 5 s.
 func BenchmarkCheck(b *testing.B) {
 	for _, c := range []struct {

@@ -96,7 +96,7 @@ func (w *world) enter(g int, mu *anteroom.Mutex, lock bool, limit time.Duration)
 	}
 }
 
-// due returns the cycles of both looks that are to be reported at the second one.
+// due returns the cycles of both checks that are to be reported at the second one.
 func due(before, now [][]edge, limit time.Duration, reported map[string]bool) (names []string) {
 	for _, c := range now {
 		if !slices.ContainsFunc(before, func(o []edge) bool { return slices.Equal(o, c) }) {
@@ -121,7 +121,7 @@ func due(before, now [][]edge, limit time.Duration, reported map[string]bool) (n
 
 // TestDeadlock_ReportedExactlyWhereThereIsOne: goroutines take random locks in random order,
 // by Lock and Acquire, for random times and with random limits. What is reported at each check
-// is what a model sees, that looks at what the goroutines say about themselves: the cycles that
+// is what a model sees that reads what the goroutines say about themselves: the cycles that
 // this check and the one before have in common.
 func TestDeadlock_ReportedExactlyWhereThereIsOne(t *testing.T) {
 	reported, dissolved := 0, 0

@@ -55,10 +55,10 @@ func TestDeadlock_IsReportedOnce(t *testing.T) {
 				time.Sleep(2 * time.Second)
 				began := time.Now()
 				ended := ring(numberedLocks(m, n), 3*time.Minute)
-				time.Sleep(10 * time.Second) // two looks
+				time.Sleep(10 * time.Second) // two checks
 				evs := rec.of(observe.EventDeadlock)
 				if len(evs) != 1 {
-					t.Fatalf("%d goroutines: %d reports after two looks", n, len(evs))
+					t.Fatalf("%d goroutines: %d reports after two checks", n, len(evs))
 				}
 				checkRing(t, evs[0], n, record, began)
 				ended.Wait()

@@ -382,7 +382,7 @@ func TestForceReleaseNotifiesTheHolderImmediately(t *testing.T) {
 	})
 }
 
-// What is no lock is an error and not a lock that nobody holds: who looks must not take it
+// What is no lock is an error and not a lock that nobody holds: a reader must not take it
 // for one, and ForceRelease leaves it alone in the same words.
 func TestInspectOfWhatIsNoLock(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {

@@ -167,7 +167,7 @@ func TestLine_APlaceThatIsGoneIsTakenAnew(t *testing.T) {
 		b, _ := manager(t, s.client(), anteroom.Config{})
 		h := acquire(t, a.Mutex("k"))
 		got := s.waiting(t, bg, b.Mutex("k"))
-		time.Sleep(100 * time.Millisecond) // it has looked once, because it did not hear anything yet
+		time.Sleep(100 * time.Millisecond) // it has asked once, because it did not hear anything yet
 		old := s.spots("k")[0]
 		s.Del(lineOf("k"))
 		time.Sleep(3 * time.Second) // a confirmation of the first in line

@@ -303,7 +303,7 @@ func TestLost_AccusesNobodyOfWhatAnEarlierOwnerDid(t *testing.T) {
 		first := acquire(t, mu)
 		next := make(chan *anteroom.Hold)
 		go func() { h, _ := mu.Acquire(bg); next <- h }()
-		time.Sleep(20*time.Second + time.Millisecond) // between two looks of the watchdog
+		time.Sleep(20*time.Second + time.Millisecond) // between two checks by the watchdog
 		ok(t, first.Release(bg))
 		h := <-next
 		time.Sleep(time.Millisecond)

@@ -150,16 +150,16 @@ func TestWatched_AGrantBetweenTwoLeasesIsNotListed(t *testing.T) {
 	mu := m.Mutex("k")
 	mu.Lock()
 	g := mu.find().Held()
-	look := func() watchdog.Facts {
+	found := func() watchdog.Facts {
 		facts := []watchdog.Facts{{ID: g.Number()}}
 		(&services{m: m}).LookupAll(facts)
 		return facts[0]
 	}
-	if f := look(); f.ID != g.Number() || f.Lost {
+	if f := found(); f.ID != g.Number() || f.Lost {
 		t.Errorf("held: %+v", f)
 	}
 	g.Lease().End()
-	if f := look(); f.ID != 0 {
+	if f := found(); f.ID != 0 {
 		t.Errorf("without a lease: %+v", f)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

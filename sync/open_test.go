@@ -26,8 +26,8 @@ func quiet(cfg anteroom.Config) anteroom.Config {
 }
 
 // opened opens url, has a lock and closes. It returns what is at the key meanwhile, as
-// look sees it.
-func opened(t *testing.T, url string, look redis.UniversalClient) {
+// reader sees it.
+func opened(t *testing.T, url string, reader redis.UniversalClient) {
 	t.Helper()
 	var log bytes.Buffer
 	cfg := anteroom.Config{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})), Defaults: anteroom.LockConfig{Fencing: true}}
@@ -35,7 +35,7 @@ func opened(t *testing.T, url string, look redis.UniversalClient) {
 	ok(t, err)
 	ok(t, m.Ping(bg, "order:1"))
 	h := acquire(t, m.Mutex("order:1"))
-	if n := look.Exists(bg, "order:1").Val(); n != 1 {
+	if n := reader.Exists(bg, "order:1").Val(); n != 1 {
 		t.Error("the lock is not where it should be")
 	}
 	ok(t, h.Release(bg))

@@ -96,7 +96,7 @@ func TestStringHolders_ATurnLeavesTheLockFree(t *testing.T) {
 		}
 		cancel()
 		if free*4 < asked { // every second turn leaves it free
-			t.Errorf("free at %d of %d looks, want a quarter or more", free, asked)
+			t.Errorf("free at %d of %d checks, want a quarter or more", free, asked)
 		}
 	})
 }

@@ -19,7 +19,7 @@ import (
 )
 
 // scene is queues without Redis and without goroutines behind the waiters, and a lookout
-// that looks when the test says so.
+// that checks when the test says so.
 type scene struct {
 	t       testing.TB
 	m       *Manager

@@ -75,7 +75,7 @@ func TestCompletion_Words(t *testing.T) {
 	if all["anteroom exec"] != nil {
 		for directive, args := range map[string][]string{noFiles: {"exec", ""}, ":0": {"exec", "k", "--", "cat", ""}} {
 			if _, got := completed(t, args...); got != directive {
-				t.Errorf("%q goes on with %s, want %s", args, got, directive)
+				t.Errorf("%q continues with %s, want %s", args, got, directive)
 			}
 		}
 	}

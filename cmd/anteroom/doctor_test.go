@@ -133,7 +133,7 @@ func TestDoctor_Permissions(t *testing.T) {
 	}
 }
 
-// Every master of a Cluster has its lines, and a URL that names one node is told of.
+// Every master of a Cluster has its lines, and a URL that names one node is reported.
 func TestDoctor_Cluster(t *testing.T) {
 	c := testredis.StartCluster(t, 2, 0)
 	found := facts(t, 0, c.URL())

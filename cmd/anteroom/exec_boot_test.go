@@ -29,13 +29,13 @@ func TestExec_WaitsForARedisThatComesUp(t *testing.T) {
 	}
 }
 
-// A Redis that does not come up is said when the wait is over; without a limit, or without a wait, at once.
+// A Redis that does not come up is said when the wait is over; without a limit, or without a wait, immediately.
 func TestExec_GivesUpInALongOutage(t *testing.T) {
-	const away = "redis://127.0.0.1:1"
-	startTool(t, away, "exec", "-w", "100ms", "k", "--", "true").
+	const unreachable = "redis://127.0.0.1:1"
+	startTool(t, unreachable, "exec", "-w", "100ms", "k", "--", "true").
 		expect(exitUnavailable, "no answer from Redis within 100ms (--wait): ", "refused")
 	for _, flag := range []string{"--nonblock", "--wait=0", "--fencing"} {
-		c := startTool(t, away, "exec", flag, "k", "--", "true")
+		c := startTool(t, unreachable, "exec", flag, "k", "--", "true")
 		c.expect(exitUnavailable, "refused")
 		if said := c.errs.String(); strings.Contains(said, "yet") || strings.Contains(said, "--wait") {
 			t.Errorf("%s: it said %q", flag, said)

@@ -1,6 +1,6 @@
 package main
 
-// execHelp is the long help of exec. With the flags it fits on a screen; docs/cli.md has the rest.
+// execHelp is the long help of exec. With the flags it fills a screen at most; docs/cli.md has all else.
 const execHelp = `Waits for the lock KEY, runs COMMAND while holding it, and releases it when the last process
 of COMMAND's group has ended. The standard streams are COMMAND's own. If the lock is lost,
 or anteroom itself is killed (KILL), the group gets TERM, and KILL after --grace. The lock of a

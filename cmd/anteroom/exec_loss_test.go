@@ -75,7 +75,7 @@ func TestExec_X1_LossEndsTheGroup(t *testing.T) {
 	}
 }
 
-// A command that does not obey is killed after the grace, and at once without one.
+// A command that does not obey is killed after the grace, and immediately without one.
 func TestExec_X1_Grace(t *testing.T) {
 	s, rdb := withRedis(t)
 	for _, grace := range []string{"50ms", "0"} {
@@ -164,7 +164,7 @@ func TestExec_X2_StopOfAnteroom(t *testing.T) {
 	c.expect(76, `lock "k" lost, `)
 }
 
-// If the supervisor is killed, the kernel kills the command even where anteroom cannot; anteroom ends the rest of the
+// If the supervisor is killed, the kernel kills the command even where anteroom cannot; anteroom ends the others of the
 // group, and the lock is released.
 func TestExec_X2_KillOfTheSupervisor(t *testing.T) {
 	s, rdb := withRedis(t)

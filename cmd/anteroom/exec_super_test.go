@@ -55,7 +55,7 @@ func TestExec_X2_NoStartAfterTheLease(t *testing.T) {
 	}
 }
 
-// Arguments that do not fit into the pipe wait for a slow supervisor, longer than any later order would.
+// Arguments that are too long for the pipe wait for a slow supervisor, longer than any later order would.
 func TestExec_X4_ASlowSupervisorGetsAllArguments(t *testing.T) {
 	t.Parallel() // it waits for longer than orderTime
 	in, orders, err := os.Pipe()

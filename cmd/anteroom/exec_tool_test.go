@@ -250,7 +250,7 @@ func (th *thread) gone() (said []string) {
 			}
 			said = append(said, l)
 		case <-end:
-			th.t.Fatal("the command, or a descendant, goes on")
+			th.t.Fatal("the command, or a descendant, still runs")
 		}
 	}
 }

@@ -20,7 +20,7 @@ import (
 // aNote is in the command that makes the lease of a new hold whole, with its note, and in no other.
 const aNote = "\r\n$4\r\nnote\r\n"
 
-// Whoever was granted the lock gets its whole lease, or continues waiting: an answer that is lost just then does not
+// The process that was granted the lock gets its whole lease, or continues waiting: an answer that is lost just then does not
 // make it somebody else's.
 func TestExec_TheWholeLeaseWithoutAnAnswer(t *testing.T) {
 	s, rdb := withRedis(t)
@@ -96,7 +96,7 @@ func TestExec_Seize(t *testing.T) {
 	}
 }
 
-// A Redis that came up and has answered that the lock is taken was not away at the end of the wait.
+// A Redis that came up and has answered that the lock is taken was not unreachable at the end of the wait.
 func TestExec_TakenIsNotUnreachable(t *testing.T) {
 	t.Parallel() // it waits
 	s := testredis.Start(t)

@@ -62,7 +62,7 @@ func TestList_LocksAndNothingElse(t *testing.T) {
 	must(t, hold(t, kept).Release(ctx))
 	for key, fields := range map[string][]any{
 		"lock:redisson": {oneRedisson, 2},
-		"lock:stranger": {"server1-thread-12", 1},
+		"lock:service":  {"server1-thread-12", 1},
 		"lock:two":      {oneOurs, 1, oneRedisson, 1},
 		"no:counter":    {"hits", 5},
 		"no:basket":     {"item:5", 2, "item:7", 1},
@@ -84,11 +84,11 @@ func TestList_LocksAndNothingElse(t *testing.T) {
 	must(t, rdb.Set(ctx, "redisson_lock_token:{lock:redisson}", 7, 0).Err())
 	must(t, rdb.HSet(ctx, "anteroom:fence:{other}", oneOurs, 1).Err()) // what is reserved is never a lock
 
-	locks := []string{"lock:kept", "lock:ours", "lock:redisson", "lock:stranger", "lock:two"}
+	locks := []string{"lock:kept", "lock:ours", "lock:redisson", "lock:service", "lock:two"}
 	if got := listed(t, s.URL(), 0); !slices.Equal(got, locks) {
 		t.Errorf("%q, want %q", got, locks)
 	}
-	if got := listed(t, s.URL(), 0, "lock:*r*"); !slices.Equal(got, []string{"lock:ours", "lock:redisson", "lock:stranger"}) {
+	if got := listed(t, s.URL(), 0, "lock:*r*"); !slices.Equal(got, []string{"lock:ours", "lock:redisson", "lock:service"}) {
 		t.Errorf("%q by a pattern", got)
 	}
 	if got := listed(t, s.URL(), 0, "none:*"); len(got) != 0 {
@@ -104,8 +104,8 @@ func TestList_LocksAndNothingElse(t *testing.T) {
 	// The rows are those of status, but for what is left of the lease.
 	code, out, errs = tool(t, s, "list", "lock:ours")
 	_, want, _ := tool(t, s, "status", "lock:ours")
-	got, wanted := strings.Fields(out), strings.Fields(want)
-	if code != 0 || errs != "" || len(got) != 28 || len(wanted) != 28 || !slices.Equal(slices.Delete(got, 20, 21), slices.Delete(wanted, 20, 21)) {
+	got, expected := strings.Fields(out), strings.Fields(want)
+	if code != 0 || errs != "" || len(got) != 28 || len(expected) != 28 || !slices.Equal(slices.Delete(got, 20, 21), slices.Delete(expected, 20, 21)) {
 		t.Errorf("exit status %d, %q, want %q; it said %q", code, out, want, errs)
 	}
 	cancel()

@@ -65,10 +65,10 @@ func TestLock_TheEndOfTheInputEndsTheWait(t *testing.T) {
 	free.held()
 	free.expect(0)
 
-	away := startTool(t, "redis://127.0.0.1:1", "lock", "--until-eof", "-w", "10m", "k")
-	away.until("trying again")
-	_ = away.in.Close()
-	away.expect(exitUnavailable, "no answer from Redis before standard input ended: ", "refused")
+	unreachable := startTool(t, "redis://127.0.0.1:1", "lock", "--until-eof", "-w", "10m", "k")
+	unreachable.until("trying again")
+	_ = unreachable.in.Close()
+	unreachable.expect(exitUnavailable, "no answer from Redis before standard input ended: ", "refused")
 }
 
 // afterward writes what it is given a while after the lock k is free.
@@ -127,7 +127,7 @@ func TestLock_StatusShowsItsToken(t *testing.T) {
 	}
 }
 
-// A loss ends it immediately with a status and a reason of its own, whoever reads its output.
+// A loss ends it immediately with a status and a reason of its own, whatever becomes of its output.
 func TestLock_Loss(t *testing.T) {
 	s, rdb := withRedis(t)
 	c := startTool(t, s.URL(), "lock", "--lease", "2s", "k")

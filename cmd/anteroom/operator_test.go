@@ -105,7 +105,7 @@ func TestOperator_O3_ExitStatuses(t *testing.T) {
 	scans := "redis://scans:pw@" + s.Addr()
 	refused := "redis://nobody:pw@" + s.Addr()
 	wrong := "redis://nobody:wrong@" + s.Addr()
-	away := "redis://127.0.0.1:1"
+	unreachable := "redis://127.0.0.1:1"
 	long := strings.Repeat("k", 70_000)
 	noLock := "anteroom: text holds a value of type string, not a lock; it was left alone (a lock of redsync, redislock or rueidislock? See docs/migrating.md)\n"
 	for i := range 65 {
@@ -134,11 +134,11 @@ func TestOperator_O3_ExitStatuses(t *testing.T) {
 		{"", "anteroom:fence:", exitUsage, []string{"watch", "--fixed", "anteroom:fence:{k}"}},
 		{"", "anteroom:fence:", exitUsage, []string{"exec", "anteroom:fence:{k}", "--", "true"}},
 		{"http://x", "must begin with", exitUsage, []string{"watch"}},
-		{away, "unavailable", exitUnavailable, []string{"status", "k"}},
-		{away, "unavailable", exitUnavailable, []string{"status", "-q", "k"}},
-		{away, "unavailable", exitUnavailable, []string{"release", "--force", "--yes", "k"}},
-		{away, "does not answer", exitUnavailable, []string{"watch", "--count", "1"}},
-		{away, "does not answer", exitUnavailable, []string{"list"}},
+		{unreachable, "unavailable", exitUnavailable, []string{"status", "k"}},
+		{unreachable, "unavailable", exitUnavailable, []string{"status", "-q", "k"}},
+		{unreachable, "unavailable", exitUnavailable, []string{"release", "--force", "--yes", "k"}},
+		{unreachable, "does not answer", exitUnavailable, []string{"watch", "--count", "1"}},
+		{unreachable, "does not answer", exitUnavailable, []string{"list"}},
 		{"", "--limit is 0", exitUsage, []string{"list", "-n", "0"}},
 		{"", "--for is 0", exitUsage, []string{"list", "--for", "0"}},
 		{"", "at most 1", exitUsage, []string{"list", "a", "b"}},

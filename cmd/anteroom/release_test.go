@@ -47,7 +47,7 @@ func TestRelease_NotifiesTheHolderAndLetsTheNextIn(t *testing.T) {
 			t.Errorf("%+v, cause %v", e, context.Cause(h.Context()))
 		}
 	case <-time.After(soon):
-		t.Error("the holder was not told")
+		t.Error("the holder was not notified")
 	}
 	select {
 	case got := <-next:

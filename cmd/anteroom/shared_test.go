@@ -54,10 +54,10 @@ func TestStatus_Shared(t *testing.T) {
 	list, _ := answersTo(t, s, 0, "rw", "sem", "free")
 	rw, sem := list[0], list[1]
 	if rw.State != "held" || rw.Kind == nil || *rw.Kind != "rwmutex" || rw.Used != nil || rw.Capacity != nil || len(rw.Holders) != 2 || rw.Holders[0].Count != 1 ||
-		*rw.Standing != 0 || rw.TTL == nil || *rw.TTL <= 0 || *rw.TTL > 30_000 {
+		*rw.InLine != 0 || rw.TTL == nil || *rw.TTL <= 0 || *rw.TTL > 30_000 {
 		t.Errorf("%+v", rw)
 	}
-	if sem.State != "held" || sem.Kind == nil || *sem.Kind != "semaphore" || *sem.Used != 7 || *sem.Capacity != 8 || *sem.Standing != 1 || *sem.First != third.ClientID() {
+	if sem.State != "held" || sem.Kind == nil || *sem.Kind != "semaphore" || *sem.Used != 7 || *sem.Capacity != 8 || *sem.InLine != 1 || *sem.First != third.ClientID() {
 		t.Errorf("%+v", sem)
 	}
 	for _, h := range sem.Holders {

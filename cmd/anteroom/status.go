@@ -71,7 +71,7 @@ type lockStatus struct {
 	TTL         *int64   `json:"ttl_ms"` // nil for a free key, and for one that never ends
 	Token       *int64   `json:"token"`  // of the last grant; nil if there is none
 	Subscribers *int     `json:"subscribers"`
-	Standing    *int     `json:"standing"` // nil for a refused key and a string
+	InLine      *int     `json:"standing"` // nil for a refused key and a string
 	First       *string  `json:"first"`    // the client that is first in line; nil if nobody waits
 	OpenMS      *int64   `json:"open_ms"`  // nil unless the lock is left to clients outside the line
 	Error       string   `json:"error,omitempty"`
@@ -154,7 +154,7 @@ func statusOf(key string, info anteroom.Info, err error) lockStatus {
 	if info.Subscribers >= 0 {
 		s.Subscribers = &info.Subscribers
 	}
-	s.Standing = &info.InLine
+	s.InLine = &info.InLine
 	if info.First != "" {
 		s.First = &info.First
 	}
@@ -232,7 +232,7 @@ func table(out io.Writer, all []lockStatus) error {
 				first = shown(*s.First)
 			}
 			fmt.Fprintln(w, strings.Join([]string{
-				s.name(), s.State, s.kind(), s.used(), host, pid, s.left(), number(s.Token), number(s.Standing), first, number(s.Subscribers), name, s.units(h), note,
+				s.name(), s.State, s.kind(), s.used(), host, pid, s.left(), number(s.Token), number(s.InLine), first, number(s.Subscribers), name, s.units(h), note,
 			}, "\t"))
 		}
 	}

@@ -30,7 +30,7 @@ type answer struct {
 	TTL         *int64 `json:"ttl_ms"`
 	Token       *int64
 	Subscribers *int
-	Standing    *int
+	InLine      *int `json:"standing"`
 	First       *string
 	Open        *int64 `json:"open_ms"`
 	Error       string
@@ -72,7 +72,7 @@ func awaitLine(t *testing.T, m *anteroom.Manager, key string, n int) {
 			return
 		}
 		if time.Now().After(end) {
-			t.Fatalf("not %d stand in line for %q: %+v, %v", n, key, info, err)
+			t.Fatalf("not %d wait in line for %q: %+v, %v", n, key, info, err)
 		}
 	}
 }
@@ -115,7 +115,7 @@ func TestStatus_HeldAndWaitedFor(t *testing.T) {
 	a := list[0]
 	token, _ := h.Token()
 	if a.Key != "order:42" || a.State != "held" || len(a.Holders) != 1 || a.Token == nil || *a.Token < token || a.Subscribers == nil || *a.Subscribers != 1 ||
-		a.Standing == nil || *a.Standing != 1 || a.First == nil || *a.First != other.ClientID() || a.Open != nil {
+		a.InLine == nil || *a.InLine != 1 || a.First == nil || *a.First != other.ClientID() || a.Open != nil {
 		t.Fatalf("%+v", a)
 	}
 	if who := a.Holders[0]; who.Holder != h.Holder() || who.Client != m.ClientID() || !strings.HasPrefix(m.ClientID(), who.Host+"-") || who.Host == "" || who.Pid != os.Getpid() || who.Count != 1 {
@@ -124,7 +124,7 @@ func TestStatus_HeldAndWaitedFor(t *testing.T) {
 	if a.TTL == nil || *a.TTL <= 0 || *a.TTL > time.Minute.Milliseconds() {
 		t.Errorf("TTL %v ms", a.TTL)
 	}
-	if f := list[1]; f.State != "free" || len(f.Holders) != 0 || f.TTL != nil || f.Token != nil || f.Subscribers == nil || *f.Subscribers != 0 || f.Standing == nil || *f.Standing != 0 || f.First != nil {
+	if f := list[1]; f.State != "free" || len(f.Holders) != 0 || f.TTL != nil || f.Token != nil || f.Subscribers == nil || *f.Subscribers != 0 || f.InLine == nil || *f.InLine != 0 || f.First != nil {
 		t.Errorf("%+v", f)
 	}
 	code, out, errs := tool(t, s, "status", "order:42", "free")
@@ -163,7 +163,7 @@ func TestStatus_OddKeys(t *testing.T) {
 	if w := list[1]; w.State != "held" || len(w.Holders) != 2 || w.TTL != nil || w.Holders[0].Client != "" || w.Holders[0].Count != 2 || w.Holders[1].Pid != 31337 {
 		t.Errorf("%+v", w)
 	}
-	if x := list[2]; x.State != "refused" || len(x.Holders) != 0 || x.TTL != nil || x.Subscribers != nil || x.Standing != nil || !strings.Contains(x.Error, "of type string, not a lock") {
+	if x := list[2]; x.State != "refused" || len(x.Holders) != 0 || x.TTL != nil || x.Subscribers != nil || x.InLine != nil || !strings.Contains(x.Error, "of type string, not a lock") {
 		t.Errorf("%+v", x)
 	}
 	must(t, rdb.Set(t.Context(), "more text", "v", 0).Err())
@@ -214,7 +214,7 @@ func TestStatus_O1_HostileNames(t *testing.T) {
 			got = string(a.Base64)
 		}
 		if got != keys[i] || len(a.Holders) != 1 {
-			t.Errorf("%q is told as %+v", keys[i], a)
+			t.Errorf("%q is shown as %+v", keys[i], a)
 		}
 	}
 	code, out, errs := tool(t, s, append([]string{"status", "--"}, keys...)...)

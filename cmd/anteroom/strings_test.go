@@ -50,7 +50,7 @@ func TestStrings_AreTheLocksOfOtherLibraries(t *testing.T) {
 	list, _ := answersTo(t, s, 0, "by:redsync", "no:counter")
 	for _, a := range list {
 		if a.State != stateString || len(a.Holders) != 0 || a.TTL == nil || *a.TTL <= 0 || *a.TTL > time.Minute.Milliseconds() ||
-			a.Token != nil || a.Standing != nil || a.Subscribers != nil || a.Error != "" {
+			a.Token != nil || a.InLine != nil || a.Subscribers != nil || a.Error != "" {
 			t.Errorf("%+v", a)
 		}
 	}

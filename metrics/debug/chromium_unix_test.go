@@ -26,13 +26,13 @@ import (
 type visits struct {
 	http.Handler
 	pages, fragments, others atomic.Int64
-	away                     atomic.Bool // the program does not answer
+	unreachable              atomic.Bool // the program does not answer
 }
 
 func (v *visits) ServeHTTP(rw http.ResponseWriter, req *http.Request) {
 	switch {
-	case v.away.Load():
-		http.Error(rw, "away", http.StatusBadGateway)
+	case v.unreachable.Load():
+		http.Error(rw, "unreachable", http.StatusBadGateway)
 		return
 	case req.URL.Path != "/debug/anteroom/":
 		v.others.Add(1)
@@ -87,7 +87,7 @@ func contend(t *testing.T, p *debug.Page) *contended {
 		t.Fatal(err)
 	}
 	spoilt := acquire(t, invoice)
-	srv.HSet("invoice:2026-11", "stranger", "1")
+	srv.HSet("invoice:2026-11", "foreign", "1")
 	elsewhere := park(t, two, two.Mutex("order:42"), 1)
 	evil := acquire(t, m.Mutex(`<img src=x onerror="document.title='evil'">`+"\xff"+strings.Repeat("long", 40)))
 	ctx, cancel := context.WithCancel(bg)
@@ -184,7 +184,7 @@ func TestChromium_ShowsAContendedRun(t *testing.T) {
 
 	pauses(t, b, v)
 
-	// It fits every width, in both colour schemes, with a key of 200 letters.
+	// It has room in every width, in both colour schemes, with a key of 200 letters.
 	for _, width := range []int{1280, 390, 320} {
 		for _, scheme := range []string{"light", "dark"} {
 			b.screen(width, 844, width < 500, scheme)
@@ -216,23 +216,23 @@ func pauses(t *testing.T, b *browser, v *visits) {
 		t.Errorf("the browser complains: %v", said)
 	}
 	_ = eval[bool](b, `pause.click(), true`)
-	stood := eval[string](b, `document.querySelector("time").dateTime`)
+	paused := eval[string](b, `document.querySelector("time").dateTime`)
 	// An answer in flight may still arrive, and is not shown. Then nothing is requested during a time in which a
 	// running page would.
 	eventually(t, "nothing is asked for any more", func() bool {
 		asked := v.fragments.Load()
 		return eval[bool](b, `new Promise((done) => setTimeout(done, 800, true))`) && v.fragments.Load() == asked
 	})
-	if got := eval[string](b, `document.querySelector("time").dateTime`); got != stood {
-		t.Errorf("a paused page went on from %s to %s", stood, got)
+	if got := eval[string](b, `document.querySelector("time").dateTime`); got != paused {
+		t.Errorf("a paused page continued from %s to %s", paused, got)
 	}
 	if said := eval[string](b, `said.textContent`); !strings.Contains(said, "Paused at") {
 		t.Errorf("a paused page says %q", said)
 	}
 	_ = eval[bool](b, `pause.click(), true`)
-	b.until(`document.querySelector("time").dateTime != "` + stood + `"`)
-	v.away.Store(true)
+	b.until(`document.querySelector("time").dateTime != "` + paused + `"`)
+	v.unreachable.Store(true)
 	b.until(`said.textContent.includes("this data is out of date")`)
-	v.away.Store(false)
+	v.unreachable.Store(false)
 	b.until(`said.textContent == ""`)
 }

@@ -110,7 +110,7 @@ func acquire(t testing.TB, mu *anteroom.Mutex) *anteroom.Hold {
 	return h
 }
 
-// parked are goroutines that wait for a lock, one after the other, and release it at once.
+// parked are goroutines that wait for a lock, one after the other, and release it immediately.
 type parked struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup

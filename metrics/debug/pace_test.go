@@ -83,7 +83,7 @@ func TestPage_I6_ATwentiethOfAProcessor(t *testing.T) {
 					t.Errorf("I6: the answers cost %.1f %% of a processor", 100*share)
 				}
 				if share < .9/20 {
-					t.Errorf("it rests for longer than it has to: %.1f %%", 100*share)
+					t.Errorf("it pauses for longer than it has to: %.1f %%", 100*share)
 				}
 			})
 		})

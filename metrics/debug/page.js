@@ -22,7 +22,7 @@
     document.title = `${live().dataset.held} held, ${live().dataset.waiting} waiting – Anteroom`;
   };
 
-  const tell = (text, old) => {
+  const notify = (text, old) => {
     said.textContent = text;
     main.classList.toggle("old", old);
   };
@@ -35,10 +35,10 @@
       const answer = await fetch(source, {cache: "no-store", signal: AbortSignal.timeout(15000)});
       const text = await answer.text();
       if (!answer.ok || !text.startsWith('<div id="live"')) throw new Error(`status ${answer.status}`);
-      if (!paused) tell("", false);
+      if (!paused) notify("", false);
       if (!paused && !reading()) show(text);
     } catch (error) {
-      if (!paused) tell(`No answer since ${live().dataset.at} UTC: this data is out of date.`, true);
+      if (!paused) notify(`No answer since ${live().dataset.at} UTC: this data is out of date.`, true);
     }
     underWay = false;
     later();
@@ -48,7 +48,7 @@
   pause.addEventListener("click", () => {
     paused = !paused;
     pause.textContent = paused ? "Resume" : "Pause";
-    tell(paused ? `Paused at ${live().dataset.at} UTC.` : "", false);
+    notify(paused ? `Paused at ${live().dataset.at} UTC.` : "", false);
     if (paused) clearTimeout(timer);
     else refresh();
   });

@@ -115,10 +115,10 @@ func TestReport_AgreesWithSnapshot(t *testing.T) {
 		t.Errorf("%+v", l)
 	}
 	if l := lockOf(t, r, "order:42"); l.Ahead != nil {
-		t.Errorf("the holder stands in line: %+v", l)
+		t.Errorf("the holder waits in line: %+v", l)
 	}
 	if page := get(t, p, "/").Body.String(); !strings.Contains(page, "this process is first") {
-		t.Error("nothing says that a process stands in line")
+		t.Error("nothing says that a process waits in line")
 	}
 	if page := get(t, p, "/").Body.String(); !strings.Contains(page, "Call sites are not recorded by every Manager") {
 		t.Error("nothing says that a Manager does not record call sites")

@@ -131,7 +131,7 @@ func TestPage_I2_EverythingIsEscaped(t *testing.T) {
 			}
 			for _, tag := range []string{"<script", "<style", "</script", "</style", "<img", `href="javascript`} {
 				if got, want := strings.Count(body, tag), strings.Count(empty, tag); got != want {
-					t.Errorf("%.80s: %q stands there %d times, want %d", query, tag, got, want)
+					t.Errorf("%.80s: %q is there %d times, want %d", query, tag, got, want)
 				}
 			}
 			if m := attribute.FindString(values.ReplaceAllString(body, "=v")); m != "" {
@@ -332,7 +332,7 @@ func TestPage_OneAnswerAtATime(t *testing.T) {
 	<-left // although the first has not been answered
 	select {
 	case <-g.asked:
-		t.Error("two answers were made at once")
+		t.Error("two answers were made in parallel")
 	default:
 	}
 	close(g.free)

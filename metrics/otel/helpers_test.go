@@ -74,9 +74,9 @@ func (l *laboratory) manager(opts ...anteroomotel.Option) *anteroom.Manager {
 	return m
 }
 
-// away makes Redis refuse connections, until nothing is sent any more: a connection of m that is found dead may have
+// refuse makes Redis refuse connections, until nothing is sent any more: a connection of m that is found dead may have
 // carried a command, whose outcome is then unknown.
-func (l *laboratory) away(m *anteroom.Manager) {
+func (l *laboratory) refuse(m *anteroom.Manager) {
 	l.t.Helper()
 	l.net.Refuse()
 	l.net.CloseAll()

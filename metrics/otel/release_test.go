@@ -38,7 +38,7 @@ func TestRelease_NotConfirmed(t *testing.T) {
 		l.net.Heal()
 		time.Sleep(10 * time.Second)
 		h = must[*anteroom.Hold](t)(m.Mutex("b").Acquire(bg))
-		l.away(m)
+		l.refuse(m)
 		ctx, cancel = context.WithTimeout(bg, 3*time.Second)
 		defer cancel()
 		switch err := h.Release(ctx); {

@@ -129,7 +129,7 @@ func TestDriver_ANewcomerWithAnotherLeaseSparesTheGrant(t *testing.T) {
 	o := p.mustAcquire(t, "k")
 	k := o.g.k
 	w := waits(t, k, queue.Refusable)
-	exits(t, o, true, queue.HandedOff) // w has not looked yet
+	exits(t, o, true, queue.HandedOff) // w has not run yet
 	fixed := &Lease{For: 20 * time.Second, Period: -1, Margin: time.Second}
 	if err := k.Acquire(t.Context(), &Owner{Kind: queue.Try | queue.Refusable}, fixed); !errors.Is(err, ErrRefused) {
 		t.Errorf("passed the waiter: %v", err)

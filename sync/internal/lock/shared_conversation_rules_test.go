@@ -293,7 +293,7 @@ func TestUnits_S28_FirstSomebodyLeaves(t *testing.T) {
 	p.states(11, 10, 1, p.c.Capacity, p.c.Capacity)
 }
 
-// S30: units that nobody uses go back after 10 ms, and immediately if the gate says so. A use between two looks counts.
+// S30: units that nobody uses go back after 10 ms, and immediately if the gate says so. A use between two checks counts.
 func TestUnits_S30_Linger(t *testing.T) {
 	p := newUnitsPlay(t)
 	p.has(10, 2)
