@@ -769,7 +769,7 @@ func TestShared_S4_AReleaseFindsTheLoss(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 			if evs := rec.of(observe.EventLost); len(evs) != i+1 || evs[i].Owners != 1 || evs[i].Reason != observe.LostGone {
-				t.Errorf("events %+v", evs)
+				t.Errorf("after %s: %d owners, %+v", h.Key(), evs[0].Owners, evs)
 			}
 		}
 	})

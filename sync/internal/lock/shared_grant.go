@@ -137,7 +137,10 @@ func (g *SharedHeld) Lost(c renewal.Cause) {
 	l := &Loss{Cause: c}
 	g.loss = l
 	owners := slices.DeleteFunc(g.ownersLocked(), func(s *Share) bool { return s.loss != nil })
-	l.Shares = owners
+	l.Shares = slices.Clip(owners)
+	if k.next != nil && k.next.by != nil { // on its way out, and notified by its release
+		l.Shares = append(l.Shares, k.next.by)
+	}
 	k.gate.Lose() // lets nobody in: there are no units before others are stated
 	k.lossy.Store(true)
 	k.next.end(ExitResult{ReleaseResult: ReleaseResult{Lost: l}})

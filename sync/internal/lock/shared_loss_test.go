@@ -116,6 +116,29 @@ func TestShared_AForcedReleaseIsOfOneRecord(t *testing.T) {
 	}
 }
 
+// A renewal under way finds the loss while the last owner is on its way out: that one is notified by its release, and counts.
+func TestShared_S4_ALossBesideARelease(t *testing.T) {
+	_, client := fresh(t)
+	rdb, c, f := client(), client(), &holdUp{}
+	c.AddHook(f)
+	p := newShares(t, c, 0, nil)
+	s := p.mustTake(t, 1)
+	eventually(t, "the call lease was renewed", func() bool { return s.g.lease.Renewals() > 0 })
+	rdb.Del(t.Context(), "k")
+	end := f.hold(&f.answers)
+	defer end()
+	go s.g.Renew(t.Context(), byTracking)
+	eventually(t, "the answer is there", func() bool { return f.held.Load() > 0 })
+	exit := make(chan ExitResult, 1)
+	go func() { exit <- s.Exit(context.Background()) }()
+	eventually(t, "it is out", func() bool { return len(s.g.Owners()) == 0 })
+	end()
+	r := <-exit
+	if l := s.g.Loss(); l == nil || r.Lost != l || len(l.Shares) != 1 || l.Shares[0] != s {
+		t.Errorf("the release: %+v, the loss: %+v", r, l)
+	}
+}
+
 // A message that the lock was deleted may come before the answer that gives the units.
 func TestShared_AForcedReleaseBeforeTheAnswer(t *testing.T) {
 	_, client := fresh(t)
