@@ -35,12 +35,19 @@ func charts() []chart {
 		{"one-key-1ms", "One key, one process, held for 1 ms", "acquisitions/s", opsPerS, 1, false, [][2]string{
 			{"1 goroutine", "one-key-1-hold-1ms"}, {"8 goroutines", "one-key-8-hold-1ms"}, {"64 goroutines", "one-key-64-hold-1ms"}, {"1,000 goroutines", "one-key-1000-hold-1ms"},
 		}},
+		{"uncontended", "One goroutine locks and unlocks, nobody else wants the key", "µs for both", pair, 1, true, [][2]string{
+			{"Redis on the same machine", "alone"}, {"Redis some ms away", "alone-far"},
+		}},
+		{"removal", "10,000 locks held, a key is deleted: the time until its holder is notified that 99 % do not exceed", "ms", removalP99, 1e3, true, [][2]string{
+			{"Redis on the same machine", "held-10000"}, {"Redis some ms away", "held-10000-far"},
+		}},
 	}
 }
 
-// drawn are the libraries in the order of their marks. Where the tuned client was measured, the other is not drawn.
+// drawn are the libraries in the order of their marks.
 var drawn = []string{
-	library.Anteroom, library.AnteroomDefaults, library.AnteroomFair, library.Redsync, library.Redislock, library.Rueidislock,
+	library.Anteroom, library.AnteroomDefaults, library.AnteroomFull, library.AnteroomLinger, library.AnteroomFair,
+	library.Redsync, library.Redislock, library.Rueidislock,
 }
 
 // drawAll writes all charts whose results are there into a folder.
@@ -84,8 +91,10 @@ func (c chart) plot(results []result) (*plot.Plot, error) {
 		}
 	}
 	libraries := slices.DeleteFunc(slices.Clone(drawn), func(name string) bool {
-		return !slices.Contains(measured, name) || name == library.AnteroomDefaults && slices.Contains(measured, library.Anteroom)
+		variant := name == library.AnteroomDefaults || name == library.AnteroomFull
+		return !slices.Contains(measured, name) || variant && slices.Contains(measured, library.Anteroom)
 	})
+	empty := true
 	for i, name := range libraries {
 		var m marks
 		for at, g := range c.groups {
@@ -108,6 +117,7 @@ func (c chart) plot(results []result) (*plot.Plot, error) {
 		if len(m.XYs) == 0 {
 			continue
 		}
+		empty = false
 		points, err := plotter.NewScatter(m.XYs)
 		if err != nil {
 			return nil, err
@@ -121,7 +131,7 @@ func (c chart) plot(results []result) (*plot.Plot, error) {
 		p.Add(points, bars)
 		p.Legend.Add(name, points)
 	}
-	if len(libraries) == 0 {
+	if empty {
 		return nil, nil
 	}
 	p.Add(plotter.NewGrid())

@@ -55,7 +55,9 @@ func uncontended() []scenario {
 		libraries: contenders, kind: library.Alone, measure: alone,
 		load: load{Goroutines: 64, Keys: 64_000, Warm: 150 * ms, For: 400 * ms},
 	}
-	return []scenario{one, one.away(3, 300*ms), keys, keys.away(3, 400*ms)}
+	far := one.away(3, 300*ms)
+	far.libraries = append(far.libraries, library.AnteroomLinger)
+	return []scenario{one, far, keys, keys.away(3, 400*ms)}
 }
 
 // away is the same with Redis far.
@@ -185,6 +187,9 @@ func many() (all []scenario) {
 		}
 		if n == 10_000 {
 			s.libraries = append(s.libraries, library.Rueidislock)
+			far := s.away(1, s.load.For)
+			far.libraries = s.libraries
+			all = append(all, far)
 		}
 		all = append(all, s)
 	}
