@@ -105,6 +105,25 @@ func TestRules_P5_ACallOvertakesTheAnswer(t *testing.T) {
 	}
 }
 
+// P5: the answer to an ask is lost, and then its call comes. Until it is asked again the call is a grant. Afterwards it gives
+// nothing: that ask gives back what the first one got, so its own answer says what there is.
+func TestRules_P5_TheCallOfAnAskWhoseAnswerIsLost(t *testing.T) {
+	p := newPlay(t)
+	p.states(Pending, 10, 10, Nothing, 0, 1)
+	p.hears(News{Word: Silence, N: 10}, None)
+	early := *p
+	early.hears(News{Word: Called, N: 10, Lease: kept}, Granted)
+	p.states(Pending, 11, 10, Nothing, 0, 1)
+	p.hears(News{Word: Called, N: 10, Lease: kept}, None)
+	p.quiet(Pending, never)
+	p.hears(News{Word: Waits, N: 11, Lease: time.Second}, None)
+	p.hears(News{Word: Called, N: 10, Lease: kept}, None)
+	if p.c.Have() != Place {
+		t.Errorf("it has %v", p.c.Have())
+	}
+	p.hears(News{Word: Called, N: 11, Lease: kept}, Granted)
+}
+
 // P4, P6: a call whose statement was sent long ago, or is not remembered, is renewed before anybody enters.
 func TestRules_P4_TooLittleIsLeft(t *testing.T) {
 	p := newPlay(t)
