@@ -46,9 +46,9 @@
 //
 // # Errors
 //
-// Every error is an [*Error] that wraps one of these, for [errors.Is]:
+// Every error, but what the function of a Do has returned, is an [*Error] that wraps one of these, for [errors.Is]:
 //
-//   - [ErrNotAcquired]: another holds the lock. Nothing is held.
+//   - [ErrNotAcquired]: another holds the lock, or too few replicas confirmed it. Nothing is held.
 //   - [ErrUnavailable]: Redis did not serve.
 //   - [ErrUnknown], an ErrUnavailable: a command without an answer may have taken effect. It is cleaned up in the background.
 //   - [ErrLost]: the lock was lost while it was held; another may hold it.

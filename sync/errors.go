@@ -14,7 +14,8 @@ import (
 )
 
 // The errors of this package, for errors.Is. Every error that a method returns
-// is an *Error that wraps one or more of them.
+// is an *Error that wraps one or more of them, but for what the function of a Do
+// has returned: see Mutex.Do.
 var (
 	// ErrNotAcquired: the lock was not obtained, and the last answer was that
 	// somebody else holds it (or that too few replicas confirmed it), or the context
@@ -71,8 +72,8 @@ type Error struct {
 	Outcome observe.Outcome
 	// Since is, with ErrLost, when the lock was over: the deadline of a lease that ended, the
 	// moment at which it was noticed of a key that was removed. Such a key may have been gone
-	// since the last confirmed renewal (Event.LastConfirmed), by default for up to 6 s. It is
-	// zero otherwise.
+	// since the last confirmed renewal (Event.LastConfirmed), by default for about 6 s at most.
+	// It is zero otherwise.
 	Since time.Time
 	// Holder is, with ErrNotAcquired, who has the lock as far as this process has heard: the
 	// field in Redis, as Hold.Holder returns it there ("<client id>:<n>" for ours), or "" where

@@ -102,7 +102,8 @@ type LockConfig struct {
 	MaxHandoffTime time.Duration
 
 	// Linger lets the process keep a lock that it unlocks while nobody waits, owned by
-	// nobody, for up to this long and half of what is left of its lease. The next Lock of
+	// nobody, for up to this long and half of what is left of its lease: at most 0.9 s if it was never
+	// renewed, as after a first owner of less than a tenth of a second. The next Lock of
 	// the process then needs no command. As soon as another process waits, the lock is
 	// given back, and does not linger again for up to a second. It is not renewed meanwhile: if
 	// the process dies, others wait for what is left of the lease.

@@ -83,8 +83,9 @@ func (rw *RWMutex) RLock() {
 // so that another process can have the lock after it.
 func (rw *RWMutex) RUnlock() { rw.leave("runlock", toRead) }
 
-// TryRLock takes the lock to read if nobody holds it to write or waits for it, and reports whether it did. Where it asks
-// Redis it takes up to CommandTimeout; false also means that Redis did not answer. It panics as RLock does.
+// TryRLock takes the lock to read if nobody holds it to write or waits for it, and reports whether it did. What another
+// process no longer uses, and keeps for up to 10 ms, counts as held. Where TryRLock asks Redis it takes up to
+// CommandTimeout; false also means that Redis did not answer. It panics as RLock does.
 func (rw *RWMutex) TryRLock() bool {
 	err := rw.rlock(context.Background(), "try rlock", queue.Try|queue.Refusable)
 	panicOnMistake(err)
@@ -199,7 +200,8 @@ func (rw *RWMutex) Acquire(ctx context.Context, opts ...AcquireOption) (*Hold, e
 	return rw.hold(ctx, "acquire", queue.Refusable, toWrite, opts)
 }
 
-// TryAcquire is Acquire that does not wait: it returns ErrNotAcquired if anybody holds the lock or waits for it.
+// TryAcquire is Acquire that does not wait: it returns ErrNotAcquired if anybody holds the lock or waits for it. What counts
+// as held is as for TryRLock.
 func (rw *RWMutex) TryAcquire(ctx context.Context, opts ...AcquireOption) (*Hold, error) {
 	return rw.hold(ctx, "try acquire", queue.Try|queue.Refusable, toWrite, opts)
 }
@@ -218,7 +220,8 @@ func (rw *RWMutex) RAcquire(ctx context.Context, opts ...AcquireOption) (*Hold, 
 	return rw.hold(ctx, "racquire", queue.Refusable, toRead, opts)
 }
 
-// TryRAcquire is RAcquire that does not wait: it returns ErrNotAcquired if anybody holds the lock to write, or waits.
+// TryRAcquire is RAcquire that does not wait: it returns ErrNotAcquired if anybody holds the lock to write, or waits. What
+// counts as held is as for TryRLock.
 func (rw *RWMutex) TryRAcquire(ctx context.Context, opts ...AcquireOption) (*Hold, error) {
 	return rw.hold(ctx, "try racquire", queue.Try|queue.Refusable, toRead, opts)
 }

@@ -69,7 +69,8 @@ func (s *Semaphore) Acquire(ctx context.Context, n int64, opts ...AcquireOption)
 	return s.hold(ctx, "acquire", queue.Refusable, n, opts)
 }
 
-// TryAcquire is Acquire that does not wait: it returns ErrNotAcquired if n units are not free, or somebody waits.
+// TryAcquire is Acquire that does not wait: it returns ErrNotAcquired if n units are not free, or somebody waits. Units that
+// another process no longer uses, and keeps for up to 10 ms, are not free.
 func (s *Semaphore) TryAcquire(ctx context.Context, n int64, opts ...AcquireOption) (*Hold, error) {
 	return s.hold(ctx, "try acquire", queue.Try|queue.Refusable, n, opts)
 }
@@ -104,8 +105,8 @@ func (w *Weighted) Acquire(ctx context.Context, n int64) error {
 	return w.enter(ctx, "acquire", queue.Refusable, n)
 }
 
-// TryAcquire takes n units if they are free and nobody waits, and reports whether it did. Where it asks Redis it takes up to
-// CommandTimeout; false also means that Redis did not answer. It panics for mistakes in the program.
+// TryAcquire takes n units if they are free and nobody waits, as Semaphore.TryAcquire finds it, and reports whether it did.
+// Where it asks Redis it takes up to CommandTimeout; false also means that Redis did not answer. It panics for mistakes in the program.
 func (w *Weighted) TryAcquire(n int64) bool {
 	err := w.enter(context.Background(), "try acquire", queue.Try|queue.Refusable, n)
 	panicOnMistake(err)
