@@ -142,7 +142,8 @@ func (rw *RWMutex) Unlock() {
 	rw.unlock(op, o)
 }
 
-// TryLock takes the lock to write if nobody holds it or waits for it, and reports whether it did. Otherwise it is as
+// TryLock takes the lock to write if nobody holds it or waits for it, and reports whether it did. What another process no
+// longer uses counts as held for up to 10 ms, and for about a second if several have read there by RLock. Otherwise it is as
 // TryRLock.
 func (rw *RWMutex) TryLock() bool {
 	err := rw.wlock(context.Background(), "try lock", queue.Try|queue.Refusable|queue.NoNotify)
@@ -201,7 +202,7 @@ func (rw *RWMutex) Acquire(ctx context.Context, opts ...AcquireOption) (*Hold, e
 }
 
 // TryAcquire is Acquire that does not wait: it returns ErrNotAcquired if anybody holds the lock or waits for it. What counts
-// as held is as for TryRLock.
+// as held is as for TryLock.
 func (rw *RWMutex) TryAcquire(ctx context.Context, opts ...AcquireOption) (*Hold, error) {
 	return rw.hold(ctx, "try acquire", queue.Try|queue.Refusable, toWrite, opts)
 }
