@@ -139,6 +139,9 @@ func ParseUnits(c *Client, s UnitsStatement, v any) UnitsAnswer {
 	return c.parseUnits(&s, cmd, nil)
 }
 
+// TrackContradictions sets after how many connections in a row that miss what is held tracking is refused. Nothing is tracked yet.
+func TrackContradictions(c *Client, n int) { c.tracking.contradictions = n }
+
 // TrackReads counts the fields that were read on connections of Track, and answered.
 func TrackReads(c *Client) (n int) {
 	c.tracking.mu.Lock()

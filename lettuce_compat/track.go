@@ -44,13 +44,15 @@ type tracking struct {
 	wg     sync.WaitGroup // of trackers and of what they ask
 	warned sync.Once
 
+	contradictions int // trackContradictions, fewer in tests
+
 	mu     sync.Mutex
 	closed bool
 	all    map[string]*tracker // by the master's address; "" is the only server, or one that is not known yet
 }
 
 func newTracking(c *Client) *tracking {
-	tr := &tracking{c: c, ended: make(chan struct{}), all: map[string]*tracker{}}
+	tr := &tracking{c: c, contradictions: trackContradictions, ended: make(chan struct{}), all: map[string]*tracker{}}
 	tr.ctx, tr.cancel = context.WithCancel(context.Background())
 	return tr
 }

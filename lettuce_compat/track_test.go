@@ -323,6 +323,40 @@ func TestTrack_T6_ASlotThatMoves(t *testing.T) {
 	}
 }
 
+// TestTrack_T6_ASlotThatIsMoving: meanwhile its old master says that the key is elsewhere. That is no refusal, however long it
+// takes.
+func TestTrack_T6_ASlotThatIsMoving(t *testing.T) {
+	cl := testredis.StartCluster(t, 2, 0)
+	rdb := cl.Client(t)
+	w := (&bed{}).follow(t, rdb)
+	lettucecompat.TrackContradictions(w.c, 2)
+	w.there = true
+	const key = "k"
+	slot := cl.Slot(key)
+	to := cl.Masters()[0]
+	if to == cl.Master(slot) {
+		to = cl.Masters()[1]
+	}
+	w.c.State(ctx, asks(key, 1)) // makes the layout known
+	rdb.HSet(ctx, key, "me", "1")
+	defer w.c.Track(lettucecompat.Query{Key: key, Field: "me"}, nil).Close()
+	eventually(t, "read once", func() bool { return lettucecompat.TrackReads(w.c) > 0 })
+	move := cl.BeginMove(slot, to)
+	move.MoveKeys()
+	for range 4 {
+		w.told(t, "the key is elsewhere", key, soon)
+	}
+	move.End()
+	want(t, "ask", w.c.State(ctx, asks(key, 2)).Outcome, lettucecompat.OutcomeOK) // hears of the move, as a question does
+	there := to.Client(t)
+	eventually(t, "read there", func() bool { return strings.Contains(there.Info(ctx, "stats").Val(), "tracking_total_keys:1\r\n") })
+	select {
+	case got := <-w.warnings:
+		t.Errorf("%v: %v", got.Kind, got.Err)
+	default:
+	}
+}
+
 // TestTrack_T6_AFailoverBySentinel: the next connection is to the new master.
 func TestTrack_T6_AFailoverBySentinel(t *testing.T) {
 	s := testredis.StartSentinel(t)
@@ -369,10 +403,11 @@ func TestTrack_T7_Refused(t *testing.T) {
 		b := onReal(t, nil)
 		w := b.follow(t, nil)
 		w.there = true // by the client's own question
+		lettucecompat.TrackContradictions(w.c, 3)
 		defer w.c.Track(lettucecompat.Query{Key: "never there without the hook", Field: "me"}, nil).Close()
-		w.warning(t, 4*soon)
+		w.warning(t, soon)
 		dials := b.net.Dials()
-		time.Sleep(2 * time.Second) // a connection a second would be twice
+		time.Sleep(1500 * time.Millisecond) // after a doubt there is a connection in a second
 		want(t, "connections after it", b.net.Dials(), dials)
 	})
 }

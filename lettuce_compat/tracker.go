@@ -23,9 +23,10 @@ const (
 	// that has lasted for trackLasting, or, where it was to the wrong server, for trackWindow.
 	trackPause   = 20 * time.Millisecond
 	trackLasting = 100 * time.Millisecond
-	// trackContradictions in a row, of connections that find nothing while the client's own questions find it, are a
-	// refusal: a hook of the client may rename keys, and the connection has no hooks.
-	trackContradictions = 8
+	// trackContradictions connections in a row to which Redis has shown none of the held fields, though the client's own
+	// questions find them, are a refusal: a hook of the client may rename keys, and the connection has no hooks. They take
+	// longer than a demoted master keeps its connections (10 s).
+	trackContradictions = 16
 )
 
 var (
@@ -51,6 +52,7 @@ type tracker struct {
 	late    []*Tracked          // to be read when they are due, in the order of that
 	doubted bool
 	found   bool // something, by this connection
+	denied  bool // it has found nothing where a question has found a field
 
 	answered int // reads
 }
@@ -120,9 +122,9 @@ func (t *tracker) run() {
 	for pause := time.Duration(0); t.wait(); {
 		began := time.Now()
 		err := t.serve()
-		if contradicted++; t.found || !errors.Is(err, errDoubted) {
+		if contradicted++; t.found || !t.contradicted() {
 			contradicted = 0
-		} else if contradicted >= trackContradictions {
+		} else if contradicted >= t.contradictions {
 			err = &trackRefusal{errHooked}
 		}
 		switch refused := (*trackRefusal)(nil); {
@@ -170,7 +172,7 @@ func (t *tracker) serve() error {
 	}
 	defer conn.close(t)
 	t.mu.Lock()
-	t.up, t.doubted, t.found, t.now, t.late = true, false, false, nil, nil
+	t.up, t.doubted, t.found, t.denied, t.now, t.late = true, false, false, false, nil, nil
 	for _, e := range t.held {
 		e.queue, e.window = unqueued, time.Time{}
 		t.changedLocked(e)
@@ -239,6 +241,7 @@ func (t *tracker) next() (some []*Tracked, due time.Duration, err error) {
 func (t *tracker) read(conn *trackConn, some []*Tracked) error {
 	cmds, err := conn.exist(t, some)
 	var missing []*Tracked
+	plain := true // Redis has said of each that it is not there, and not that it is elsewhere, or no hash
 	t.mu.Lock()
 	for i, cmd := range cmds {
 		e := some[i]
@@ -251,6 +254,7 @@ func (t *tracker) read(conn *trackConn, some []*Tracked) error {
 			err = &trackRefusal{answer}
 		case !cmd.Val() && e.heldLocked(): // also where it is no hash, or elsewhere
 			missing = append(missing, e)
+			plain = plain && !answered
 		case cmd.Val():
 			t.found = true
 		}
@@ -263,16 +267,24 @@ func (t *tracker) read(conn *trackConn, some []*Tracked) error {
 	}
 	t.mu.Unlock()
 	if len(missing) > 0 {
-		t.wg.Go(func() { t.ask(missing) })
+		t.wg.Go(func() { t.ask(missing, plain) })
 	}
 	return err
 }
 
 // ask puts the question that counts. Where it finds what this connection misses, that is to no master.
-func (t *tracker) ask(missing []*Tracked) {
+func (t *tracker) ask(missing []*Tracked, plain bool) {
 	if t.c.opt.OnMissing(t.ctx, missing) {
 		t.mu.Lock()
+		t.denied = t.denied || plain
 		t.doubtLocked()
 		t.mu.Unlock()
 	}
+}
+
+// contradicted reports whether a question has found what the last connection had not.
+func (t *tracker) contradicted() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.denied
 }

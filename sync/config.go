@@ -68,7 +68,7 @@ type Config struct {
 
 	// Defaults configures the locks that Manager.Mutex, RWMutex and Semaphore make, and those of
 	// Manager.NewMutex, NewRWMutex and NewSemaphore where their LockConfig is zero. A default that
-	// is not for a kind of lock is ignored there, but for MinHold and Replicas: see LockConfig. Its Key must be empty.
+	// is not for a kind of lock is ignored or refused there: see LockConfig. Its Key must be empty.
 	Defaults LockConfig
 
 	// CommandTimeout bounds each command to Redis: a command without an answer is

@@ -25,8 +25,8 @@ const (
 // default: the value in Config.Defaults, and where that is zero too, the one that the
 // field's comment names. So what Defaults switches on (Fair, Fencing, MinHold …) a lock
 // cannot switch off: leave out of Defaults what not every lock should have. What an RWMutex or
-// a Semaphore cannot have is ErrConfig in its own LockConfig and ignored in Defaults; MinHold
-// and Replicas are ErrConfig there, too.
+// a Semaphore cannot have is ErrConfig in its own LockConfig and ignored in Defaults; MinHold,
+// Replicas and a negative RenewalTime are ErrConfig there, too.
 //
 // All configurations of a key that is in use in a Manager must be equal but for Name and
 // LongWait, which are those of the lock that first used it: otherwise acquiring fails with

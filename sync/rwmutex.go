@@ -50,7 +50,7 @@ func (m *Manager) RWMutex(key string) *RWMutex {
 // NewRWMutex returns the read-write lock that cfg describes, or an *Error that wraps ErrConfig. A field of cfg that is
 // zero has the value of Config.Defaults; MaxHandoffTime defaults to 1 ms here. Reentrant, StringHolders, Linger, MinHold,
 // Replicas, and a negative RenewalTime are for a Mutex: in cfg ErrConfig names them. In Config.Defaults they are ignored
-// here, but for MinHold and Replicas, which are ErrConfig. MaxHandoffs has no meaning.
+// here, but for MinHold, Replicas and RenewalTime, which are ErrConfig. MaxHandoffs has no meaning.
 func (m *Manager) NewRWMutex(cfg LockConfig) (*RWMutex, error) {
 	rw := new(RWMutex)
 	if err := rw.init(m, cfg.Key, cfg, ofRWMutex); err != nil {

@@ -53,11 +53,10 @@ func (s *sharedLock) init(m *Manager, key string, cfg LockConfig, capacity int64
 	return err
 }
 
-// forShared returns the defaults c without those that an RWMutex or a Semaphore can do without. MinHold and Replicas stay, and
-// mustFitShared refuses them: who relies on what they promise must not lose it silently.
+// forShared returns the defaults c without those that an RWMutex or a Semaphore can do without. MinHold, Replicas and a negative
+// RenewalTime stay, and mustFitShared refuses them: who relies on what they promise must not lose it silently.
 func (c LockConfig) forShared(capacity int64) LockConfig {
 	c.Reentrant, c.StringHolders, c.Linger = false, false, 0
-	c.RenewalTime = max(c.RenewalTime, 0)
 	if c.Replicas == 0 {
 		c.ReplicaTimeout = 0
 	}

@@ -23,7 +23,8 @@ type Report struct {
 	Keys          int    `json:"keys"`
 	Locks         []Lock `json:"locks"`
 	LocksNotShown int    `json:"locks_not_shown"`
-	// Lost are the losses of the last minute that match the filter, newest first.
+	// Lost are the losses of the last minute that match the filter, newest first. The page keeps the last Config.Events of
+	// all losses.
 	Lost         []Event `json:"lost"`
 	LostNotShown int     `json:"lost_not_shown"`
 	// Events are the newest kept ones that match the filter; EventsSeen counts all events so far.

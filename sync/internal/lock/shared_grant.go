@@ -138,8 +138,8 @@ func (g *SharedHeld) Lost(c renewal.Cause) {
 	g.loss = l
 	owners := slices.DeleteFunc(g.ownersLocked(), func(s *Share) bool { return s.loss != nil })
 	l.Shares = slices.Clip(owners)
-	if k.next != nil && k.next.by != nil { // on its way out, and notified by its release
-		l.Shares = append(l.Shares, k.next.by)
+	if k.next != nil { // they are on their way out, and notified by their releases
+		l.Shares = append(l.Shares, k.next.by...)
 	}
 	k.gate.Lose() // lets nobody in: there are no units before others are stated
 	k.lossy.Store(true)

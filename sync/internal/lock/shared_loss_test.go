@@ -116,26 +116,41 @@ func TestShared_AForcedReleaseIsOfOneRecord(t *testing.T) {
 	}
 }
 
-// A renewal under way finds the loss while the last owner is on its way out: that one is notified by its release, and counts.
+// A renewal under way finds the loss while the last owners are on their way out: they are notified by their releases, and count.
 func TestShared_S4_ALossBesideARelease(t *testing.T) {
 	_, client := fresh(t)
 	rdb, c, f := client(), client(), &holdUp{}
 	c.AddHook(f)
-	p := newShares(t, c, 0, nil)
-	s := p.mustTake(t, 1)
-	eventually(t, "the call lease was renewed", func() bool { return s.g.lease.Renewals() > 0 })
+	p := newShares(t, c, 2, nil)
+	s, last := p.mustTake(t, 1), p.mustTake(t, 1)
+	g := s.g
+	eventually(t, "the call lease was renewed", func() bool { return g.lease.Renewals() > 0 })
+	ctx, stop := context.WithCancel(t.Context())
+	waits := make(chan error, 1)
+	q := newShares(t, client(), 2, nil)
+	go func() {
+		_, err := q.take(ctx, 2, 0)
+		waits <- err
+	}()
+	eventually(t, "who leaves keeps nothing for later", func() bool { return g.k.gate.Demand().Contended && p.now() > g.k.gate.Demand().TurnEnds })
+	stop()
+	<-waits
 	rdb.Del(t.Context(), "k")
 	end := f.hold(&f.answers)
 	defer end()
-	go s.g.Renew(t.Context(), byTracking)
+	go g.Renew(t.Context(), byTracking)
 	eventually(t, "the answer is there", func() bool { return f.held.Load() > 0 })
-	exit := make(chan ExitResult, 1)
-	go func() { exit <- s.Exit(context.Background()) }()
-	eventually(t, "it is out", func() bool { return len(s.g.Owners()) == 0 })
+	exits := make(chan ExitResult, 2)
+	for left, s := range []*Share{last, s} {
+		go func() { exits <- s.Exit(context.Background()) }()
+		eventually(t, "it is out", func() bool { return len(g.Owners()) == 1-left })
+	}
 	end()
-	r := <-exit
-	if l := s.g.Loss(); l == nil || r.Lost != l || len(l.Shares) != 1 || l.Shares[0] != s {
-		t.Errorf("the release: %+v, the loss: %+v", r, l)
+	for range 2 {
+		r := <-exits
+		if l := g.Loss(); l == nil || r.Lost != l || len(l.Shares) != 2 {
+			t.Errorf("the release: %+v, the loss: %+v", r, l)
+		}
 	}
 }
 

@@ -289,7 +289,7 @@ func (s *Share) Exit(ctx context.Context) ExitResult {
 // giving is what is given back of a grant because somebody has left, until an answer shows that it is free.
 type giving struct {
 	g      *SharedHeld
-	by     *Share        // one of those who have left; nil: nobody knows who it is
+	by     []*Share      // those who have left and are known by name
 	before *giving       // stated before, without an answer: one to this shows that it is free, too
 	over   chan struct{} // closed when it is known how it ended
 	r      ExitResult    // that, or how the first answer failed; guarded by SharedKey.mu
@@ -313,7 +313,10 @@ func (k *SharedKey) giveBack(g *SharedHeld, by *Share, mayBeHeld bool, outLocked
 	switch d := k.demandLocked(now); {
 	case k.talk.usable && k.talk.Grant.Unit == g.n && k.talk.Gives(&d, now):
 		if k.next == nil {
-			k.next = &giving{g: g, by: by, over: make(chan struct{})}
+			k.next = &giving{g: g, over: make(chan struct{})}
+		}
+		if by != nil {
+			k.next.by = append(k.next.by, by)
 		}
 		b = k.next
 	case by == nil && k.talk.unconfirmed && k.freeing != nil && k.freeing.g == g: // another one has stated it meanwhile

@@ -153,11 +153,8 @@ func (k *SharedKey) freedLocked(s *UnitsStatement, h UnitsNews, e Event, a *lett
 		}
 		return failed, nil, nil
 	case e == Missing:
-		r.Lost = &Loss{Cause: b.g.missing()}
-		if b.by != nil {
-			r.Lost.Shares = []*Share{b.by}
-		}
-		if b.by != nil || time.Now().Before(b.g.lease.Deadline()) {
+		r.Lost = &Loss{Cause: b.g.missing(), Shares: b.by}
+		if len(b.by) > 0 || time.Now().Before(b.g.lease.Deadline()) {
 			missing = b
 		}
 	}

@@ -37,7 +37,7 @@ func warningText(w lettucecompat.Warning) string {
 		lettucecompat.WarnChannelRefused:   "allow the Redis user to subscribe to the channels of locks (docs/operations.md has the ACL): waiters poll",
 		lettucecompat.WarnMalformedMessage: "find out who else publishes on the channels of locks: a message was malformed",
 		lettucecompat.WarnHiddenCluster:    "use a client for a Redis Cluster: one has answered",
-		lettucecompat.WarnTrackingRefused:  "allow CLIENT TRACKING and RESP3 (docs/operations.md has the ACL): until then a removed lock is noticed within seconds, not immediately",
+		lettucecompat.WarnTrackingRefused:  "unless the error says otherwise, allow CLIENT TRACKING and RESP3 (docs/operations.md has the ACL): until then a removed lock is noticed within seconds, not immediately",
 	}[w.Kind]
 	if w.Count > 1 {
 		text += fmt.Sprintf(" (%d times)", w.Count)
