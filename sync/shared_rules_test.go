@@ -380,7 +380,7 @@ func TestShared_S9_WhatOnlyAMutexCan(t *testing.T) {
 		m, _ := manager(t, s.client(), anteroom.Config{})
 		for field, cfg := range map[string]anteroom.LockConfig{
 			"Reentrant": {Reentrant: true}, "StringHolders": {StringHolders: true}, "Linger": {Linger: time.Second}, "MinHold": {MinHold: time.Second},
-			"Replicas": {Replicas: 1}, "Fencing": {Fencing: true},
+			"Replicas": {Replicas: 1}, "RenewalTime": {RenewalTime: -1}, "Fencing": {Fencing: true},
 		} {
 			cfg.Key = "k"
 			_, err := m.NewSemaphore(cfg, 3)
@@ -422,7 +422,7 @@ func TestShared_S9_DefaultsOfAMutex(t *testing.T) {
 		for field, d := range map[string]anteroom.LockConfig{
 			"Reentrant": {Reentrant: true}, "StringHolders": {StringHolders: true}, "Linger": {Linger: time.Second},
 			"ReplicaTimeout": {ReplicaTimeout: 2 * time.Second},
-			"RenewalTime":    {RenewalTime: -1}, "Fencing": {Fencing: true}, "FenceRecordTime": {FenceRecordTime: time.Hour},
+			"Fencing":        {Fencing: true}, "FenceRecordTime": {FenceRecordTime: time.Hour},
 			"Fair": {Fair: true}, "MaxHandoffs": {MaxHandoffs: -1}, "MaxHold": {MaxHold: time.Hour},
 		} {
 			m, _ := manager(t, s.client(), anteroom.Config{Defaults: d})
