@@ -71,9 +71,9 @@ type lockStatus struct {
 	TTL         *int64   `json:"ttl_ms"` // nil for a free key, and for one that never ends
 	Token       *int64   `json:"token"`  // of the last grant; nil if there is none
 	Subscribers *int     `json:"subscribers"`
-	InLine      *int     `json:"standing"` // nil for a refused key and a string
-	First       *string  `json:"first"`    // the client that is first in line; nil if nobody waits
-	OpenMS      *int64   `json:"open_ms"`  // nil unless the lock is left to clients outside the line
+	InLine      *int     `json:"in_line"` // nil for a refused key and a string
+	First       *string  `json:"first"`   // the client that is first in line; nil if nobody waits
+	OpenMS      *int64   `json:"open_ms"` // nil unless the lock is left to clients outside the line
 	Error       string   `json:"error,omitempty"`
 
 	ttl   time.Duration

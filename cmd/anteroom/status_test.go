@@ -30,7 +30,7 @@ type answer struct {
 	TTL         *int64 `json:"ttl_ms"`
 	Token       *int64
 	Subscribers *int
-	InLine      *int `json:"standing"`
+	InLine      *int `json:"in_line"`
 	First       *string
 	Open        *int64 `json:"open_ms"`
 	Error       string
@@ -53,7 +53,7 @@ func answersTo(t *testing.T, s *testredis.Server, status int, keys ...string) (a
 			t.Fatalf("%q: %v", line, err)
 		}
 		must(t, json.Unmarshal([]byte(line), &all))
-		for _, name := range []string{"key", "state", "kind", "used", "capacity", "holders", "ttl_ms", "token", "subscribers", "standing", "first", "open_ms"} {
+		for _, name := range []string{"key", "state", "kind", "used", "capacity", "holders", "ttl_ms", "token", "subscribers", "in_line", "first", "open_ms"} {
 			if _, there := all[name]; !there {
 				t.Errorf("%q has no %s", line, name)
 			}
