@@ -28,7 +28,7 @@ func main() {
 	}
 	defer m.CloseWithin(5 * time.Second)
 
-	var mu sync.Locker = m.Mutex("counter:" + *file) // was: var mu sync.Mutex
+	mu := m.Mutex("counter:" + *file) // a sync.Locker; was: var mu sync.Mutex
 	var all sync.WaitGroup
 	for i := range 4 {
 		all.Go(func() {
