@@ -52,7 +52,7 @@ type tracker struct {
 	late    []*Tracked          // to be read when they are due, in the order of that
 	doubted bool
 	found   bool // something, by this connection
-	denied  bool // it has found nothing where a question has found a field
+	denied  bool // Redis has said on it that a field is not there which a question has found
 
 	answered int // reads
 }
@@ -122,9 +122,9 @@ func (t *tracker) run() {
 	for pause := time.Duration(0); t.wait(); {
 		began := time.Now()
 		err := t.serve()
-		if contradicted++; t.found || !t.contradicted() {
+		if !t.contradicted() {
 			contradicted = 0
-		} else if contradicted >= t.contradictions {
+		} else if contradicted++; contradicted >= t.contradictions {
 			err = &trackRefusal{errHooked}
 		}
 		switch refused := (*trackRefusal)(nil); {
@@ -282,9 +282,9 @@ func (t *tracker) ask(missing []*Tracked, plain bool) {
 	}
 }
 
-// contradicted reports whether a question has found what the last connection had not.
+// contradicted reports whether the last connection has found nothing, and a question something that it had asked for.
 func (t *tracker) contradicted() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.denied
+	return t.denied && !t.found
 }

@@ -182,11 +182,11 @@ func (w *worker) again(mu *anteroom.Mutex) error {
 	mu.Lock()
 	w.increment(mu.Key(), 0, 0)
 	mu.Unlock()
-	rest := rand.N(10 * time.Millisecond)
+	next := rand.N(10 * time.Millisecond)
 	if n := w.plan.Process; n > 1 {
-		rest = time.Duration(n*n) * time.Second
+		next = time.Duration(n*n) * time.Second
 	}
-	pause(w.ctx, rest)
+	pause(w.ctx, next)
 	return nil
 }
 
