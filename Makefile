@@ -14,7 +14,7 @@
 # make model checks the protocol of the statement with TLC (docs/model), in a quarter of an hour.
 # make interop lets Java programs (Lettuce, Redisson) share locks with this library; it needs
 # Java 17 and Maven.
-# make bench   measures Anteroom beside other packages, in a quarter of an hour. It writes
+# make bench   measures Anteroom beside other packages, in half an hour. It writes
 #              lab/bench/results.json, and from it the charts and tables of docs/performance.md and docs/reference/measurements.md.
 #
 # The tools run by exact version through `go run`, so that they never enter the

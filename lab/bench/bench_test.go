@@ -64,7 +64,9 @@ func TestScenarios_EachWayToMeasure(t *testing.T) {
 		{"alone-far", library.Redislock, []string{pair, roundTrip, bytesPerOp, allocsPerOp, clientCPU}},
 		{"read-95-of-100-4x4-hold-1ms", library.AnteroomRWMutex, []string{opsPerS, writeP99, commandsPerOp}},
 		{"permits-8-16x1-hold-1ms", library.RedissonPermits, []string{opsPerS, mostToLeastProcess}},
-		{"held-1000", library.AnteroomFull, []string{heapPerItem, redisPerItem, takenPerS, freedPerS, removalP50}},
+		{"held-1000", library.AnteroomFull, []string{heapPerItem, redisPerItem, takenPerS, freedPerS}},
+		{"removed-by-HDEL", library.AnteroomFull, []string{removalP50, removalP99}},
+		{"removed-by-eviction", library.AnteroomFull, []string{removalP50, removalP99}},
 	} {
 		t.Run(c.scenario, func(t *testing.T) {
 			t.Parallel()

@@ -84,11 +84,7 @@ func growRole(ctx context.Context, l *child.Link, raw json.RawMessage) error {
 	if err := json.Unmarshal(raw, &plan); err != nil {
 		return err
 	}
-	lib, err := library.For(plan.Library, library.Alone)
-	if err != nil {
-		return err
-	}
-	c, err := lib.Open(plan.Addr)
+	c, err := openAlone(plan.Library, plan.Addr)
 	if err != nil {
 		return err
 	}
@@ -131,19 +127,24 @@ func holdAll(ctx context.Context, l *child.Link, c library.Client, plan growPlan
 	if err := watched(l, f, plan.For); err != nil {
 		return err
 	}
-	gone, found, err := removeSome(ctx, plan.Addr, handles)
-	if err != nil {
-		return err
-	}
 	began = time.Now()
 	var lost atomic.Int64
 	_ = each(plan.N, func(i int) error {
-		if handles[i].Unlock() != nil && i >= gone {
+		if handles[i].Unlock() != nil {
 			lost.Add(1)
 		}
 		return nil
 	})
-	return l.Send(found.add(figures{freedPerS: float64(plan.N) / time.Since(began).Seconds(), locksLost: float64(lost.Load())}))
+	return l.Send(figures{freedPerS: float64(plan.N) / time.Since(began).Seconds(), locksLost: float64(lost.Load())})
+}
+
+// openAlone opens a library that has its keys to itself.
+func openAlone(name, addr string) (library.Client, error) {
+	lib, err := library.For(name, library.Alone)
+	if err != nil {
+		return nil, err
+	}
+	return lib.Open(addr)
 }
 
 // watched tells the parent that all items are there, leaves the process undisturbed for d, and tells its cost.

@@ -2,10 +2,10 @@
 // itself.
 //
 //	scenarios() ── rounds, interleaved ──► figures ──► results ──┬─► results.json ──► docs/reference/measurements.md,
-//	  each: load · crew · handover · grow                        │                   docs/performance.md, docs/plots
+//	  each: load · crew · handover · grow · removal                       │                   docs/performance.md, docs/plots
 //	                                                             └─► the screen
 //
-//	go run .                        everything: about 15 minutes
+//	go run .                        everything: about 25 minutes
 //	go run . -only 'alone|many'     scenarios whose name matches; the file keeps the others
 //	go run . -render                measure nothing: pages and charts from the file
 //
@@ -36,7 +36,7 @@ import (
 const limit = 40 * time.Minute
 
 // roles are what children of this program do.
-var roles = map[string]child.Role{"crew": crewRole, "handover": handoverRole, "grow": growRole, "far": farRole}
+var roles = map[string]child.Role{"crew": crewRole, "handover": handoverRole, "grow": growRole, "removal": removalRole, "far": farRole}
 
 func main() {
 	child.Run(roles)

@@ -17,9 +17,10 @@ type scenario struct {
 	kind        library.Kind // selects the best configuration of each
 	processes   int          // 0: in this process
 	load        load
-	placed      bool // Redis has a processor of its own
-	far         bool // Redis is some milliseconds away
-	rounds      int  // 0: 5
+	placed      bool   // Redis has a processor of its own
+	far         bool   // Redis is some milliseconds away
+	removedBy   string // in removals
+	rounds      int    // 0: 5
 	measure     func(context.Context, round) (figures, error)
 }
 
@@ -38,7 +39,7 @@ var (
 
 // scenarios returns all of them, in the order of runs and output.
 func scenarios() []scenario {
-	return slices.Concat(uncontended(), oneKey(), manyProcesses(), handovers(), readersAndWriters(), many())
+	return slices.Concat(uncontended(), oneKey(), manyProcesses(), handovers(), readersAndWriters(), many(), removedKeys())
 }
 
 // uncontended is the price of a pair beside those of the peers, and how well the commands of many goroutines that
@@ -141,7 +142,9 @@ func handovers() []scenario {
 		libraries: []string{library.AnteroomDefaults, library.AnteroomLinger, library.Rueidislock}, kind: library.Short, processes: 2, placed: true,
 		load: load{Goroutines: 1, Keys: 1, For: time.Second}, rounds: 4, measure: idleElsewhere,
 	}
-	return []scenario{s, s.away(2, time.Second), free}
+	freeFar := free.away(2, time.Second)
+	freeFar.libraries = free.libraries
+	return []scenario{s, s.away(2, time.Second), free, freeFar}
 }
 
 // readersAndWriters is one RWMutex that most only read, in one process and in several, and a Semaphore.
@@ -186,8 +189,30 @@ func many() (all []scenario) {
 			load: load{Keys: n, For: 15500 * ms}, rounds: 1,
 		}
 		if n == 10_000 {
-			s.libraries = append(s.libraries, library.Rueidislock)
-			far := s.away(1, s.load.For)
+			s.libraries, s.rounds = append(s.libraries, library.AnteroomUntracked, library.Rueidislock), 2
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// removedKeys is how soon the holder of a removed key is notified, of 10,000 that one process holds.
+func removedKeys() (all []scenario) {
+	for _, by := range []string{"DEL", "HDEL", "RENAME", "SET", "DEL-after-KILL", "eviction", "FLUSHALL"} {
+		s := scenario{
+			name: "removed-by-" + by, title: "10,000 held locks, a key removed by " + by, group: "A removed key",
+			libraries: []string{library.AnteroomFull, library.Rueidislock}, kind: library.Alone, measure: removeSome,
+			load: load{Keys: 10_000}, removedBy: by, rounds: 2,
+		}
+		switch by {
+		case "HDEL": // rueidislock's are no hashes
+			s.libraries = s.libraries[:1]
+		case "DEL-after-KILL":
+			s.title = "10,000 held locks, a key removed by DEL when all connections have ended"
+		case "FLUSHALL":
+			s.title = "10,000 held locks, all removed by FLUSHALL"
+		case "DEL":
+			far := s.away(2, 0)
 			far.libraries = s.libraries
 			all = append(all, far)
 		}

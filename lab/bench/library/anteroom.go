@@ -75,6 +75,32 @@ func byAcquire(name string, fair bool) Library {
 	return l
 }
 
+// byAcquireUntracked is byAcquire while the server's default user may not use CLIENT TRACKING.
+func byAcquireUntracked(name string) Library {
+	l := byAcquire(name, false)
+	l.Settings += "; CLIENT TRACKING refused"
+	open := l.Open
+	l.Open = func(addr string) (Client, error) {
+		rdb := defaults.client(addr)
+		err := rdb.Do(context.Background(), "acl", "setuser", "default", "-client|tracking").Err()
+		c, failed := open(addr)
+		if err = errors.Join(err, failed); err != nil {
+			return nil, errors.Join(err, rdb.Close())
+		}
+		return anteroomUntracked{c, rdb}, nil
+	}
+	return l
+}
+
+type anteroomUntracked struct {
+	Client
+	rdb *redis.Client
+}
+
+func (c anteroomUntracked) Close() error {
+	return errors.Join(c.Client.Close(), c.rdb.Do(context.Background(), "acl", "setuser", "default", "+client|tracking").Err(), c.rdb.Close())
+}
+
 // byShared is an RWMutex or a Semaphore of Permits by go-redis' own options, as byLock.
 func byShared(name string) Library {
 	l := byLock(name, defaults, false)

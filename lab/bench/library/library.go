@@ -105,12 +105,14 @@ const (
 	AnteroomFair     = "anteroom-fair"
 	AnteroomFull     = "anteroom-full"
 	AnteroomFullFair = "anteroom-full-fair"
-	Redsync          = "redsync"
-	Redislock        = "redislock"
-	Rueidislock      = "rueidislock"
-	Mutex            = "sync.Mutex"
-	Semaphore        = "x/sync/semaphore"
-	Nothing          = "nothing"
+	// AnteroomUntracked is AnteroomFull where Redis refuses to say when a key changes.
+	AnteroomUntracked = "anteroom-full-untracked"
+	Redsync           = "redsync"
+	Redislock         = "redislock"
+	Rueidislock       = "rueidislock"
+	Mutex             = "sync.Mutex"
+	Semaphore         = "x/sync/semaphore"
+	Nothing           = "nothing"
 
 	// Shared locks.
 	AnteroomRWMutex   = "anteroom-rwmutex"
@@ -147,6 +149,8 @@ func For(name string, kind Kind) (Library, error) {
 		return byLock(name, mindful, true), nil
 	case AnteroomFull:
 		return byAcquire(name, false), nil
+	case AnteroomUntracked:
+		return byAcquireUntracked(name), nil
 	case AnteroomFullFair:
 		return byAcquire(name, true), nil
 	case Redsync:
