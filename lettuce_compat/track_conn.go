@@ -73,12 +73,12 @@ func (t *tracker) connect() (*trackConn, error) {
 				return err
 			}
 		}
-		if !c.resp3.Load() {
-			return dialError{&trackRefusal{errTrackOld}}
-		}
 		err := conn.ClientTrackingOn(ctx, nil).Err()
-		if Permanent(err) {
+		switch {
+		case Permanent(err):
 			return dialError{&trackRefusal{err}}
+		case err == nil && !c.resp3.Load(): // and not that HELLO was refused because the server is full, and has hung up
+			return dialError{&trackRefusal{errTrackOld}}
 		}
 		return err
 	}

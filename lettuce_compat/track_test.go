@@ -295,6 +295,20 @@ func TestTrack_T6_AnOutageIsNoContradiction(t *testing.T) {
 	w.told(t, "removed during the outage", "k", soon)
 }
 
+// TestTrack_T7_AFullServerIsNoRefusal: it says so before it hears HELLO, and has closed the connection then.
+func TestTrack_T7_AFullServerIsNoRefusal(t *testing.T) {
+	w := onReal(t, nil, func(o *redis.Options) { o.DisableIdentity = true }).follow(t, nil)
+	defer w.hold(t, "k").Close()
+	dials := w.net.Dials()
+	w.do(t, "config", "set", "maxclients", "1")
+	w.do(t, "client", "kill", "type", "normal", "skipme", "yes")
+	eventually(t, "refused as one too many", func() bool { return w.net.Dials() > dials+2 || len(w.warnings) > 0 })
+	want(t, "warnings", len(w.warnings), 0)
+	w.do(t, "config", "set", "maxclients", "1000")
+	w.do(t, "del", "k")
+	w.told(t, "removed meanwhile", "k", soon)
+}
+
 // TestTrack_T6_ACommandThatMeetsAReplica: READONLY makes the connection anew.
 func TestTrack_T6_ACommandThatMeetsAReplica(t *testing.T) {
 	w := onReal(t, nil).follow(t, nil)
