@@ -40,9 +40,9 @@ type trackConn struct {
 	conn net.Conn
 }
 
-// connect makes the connection to the tracker's master.
+// connect makes the connection to the tracker's master, in several round trips.
 func (t *tracker) connect() (*trackConn, error) {
-	ctx, cancel := context.WithTimeout(t.ctx, t.c.opt.CommandTimeout)
+	ctx, cancel := context.WithTimeout(t.ctx, t.c.patience())
 	defer cancel()
 	user, err := t.user(ctx)
 	if err != nil {

@@ -319,6 +319,13 @@ func TestTrack_T6_ACommandThatMeetsAReplica(t *testing.T) {
 	eventually(t, "connected anew", func() bool { return w.net.Dials() > dials+1 }) // the first is that of the ask
 }
 
+// TestTrack_ASlowNetwork: a connection is made in several round trips, each of which a command may take.
+func TestTrack_ASlowNetwork(t *testing.T) {
+	w := onReal(t, nil).follow(t, nil, func(o *lettucecompat.Options) { o.CommandTimeout = 100 * time.Millisecond })
+	w.net.Delay(40 * time.Millisecond)
+	defer w.hold(t, "k").Close()
+}
+
 // TestTrack_T6_ADoubtWhileConnecting: a command meets a replica while a connection is being made, to the same server. That
 // connection is doubted, too.
 func TestTrack_T6_ADoubtWhileConnecting(t *testing.T) {
