@@ -39,13 +39,14 @@ func limitsOf(rdb Redis) (clientLimits, error) {
 	if o.MaxActiveConns > 0 {
 		limits.pool = min(o.PoolSize, o.MaxActiveConns)
 	}
-	switch {
-	case o.ContextTimeoutEnabled:
-		limits.holds = 0
-	case o.ReadTimeout <= 0:
-		return limits, configError("redis client", "its ReadTimeout is switched off: set ReadTimeout, or ContextTimeoutEnabled")
-	case o.WriteTimeout <= 0:
+	// Below 0 (-2 for who sets it) go-redis sets no deadline on the socket, whatever the context says; 0 is -1 for who sets it.
+	switch mindsContext := o.ContextTimeoutEnabled; {
+	case o.ReadTimeout < 0, o.ReadTimeout == 0 && !mindsContext:
+		return limits, configError("redis client", "its ReadTimeout is switched off: set it, or ContextTimeoutEnabled with -1")
+	case o.WriteTimeout < 0, o.WriteTimeout == 0 && !mindsContext:
 		limits.holds = unlimited
+	case mindsContext:
+		limits.holds = 0
 	}
 	return limits, nil
 }

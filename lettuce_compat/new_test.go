@@ -21,6 +21,10 @@ func TestNewRefuses(t *testing.T) {
 	var typedNil *redis.Client
 	endless := redis.NewClient(&redis.Options{ReadTimeout: -1})
 	defer endless.Close()
+	deaf := redis.NewClient(&redis.Options{ReadTimeout: -2, ContextTimeoutEnabled: true}) // sets no deadlines, whatever the context says
+	defer deaf.Close()
+	deafCluster := redis.NewClusterClient(&redis.ClusterOptions{ReadTimeout: -2, ContextTimeoutEnabled: true})
+	defer deafCluster.Close()
 	for name, tc := range map[string]struct {
 		rdb   lettucecompat.Redis
 		opt   lettucecompat.Options
@@ -29,6 +33,8 @@ func TestNewRefuses(t *testing.T) {
 		"nil":              {nil, lettucecompat.Options{ClientID: "me"}, "nil"},
 		"typed nil":        {typedNil, lettucecompat.Options{ClientID: "me"}, "nil"},
 		"no read timeout":  {endless, lettucecompat.Options{ClientID: "me"}, "ReadTimeout"},
+		"no deadlines":     {deaf, lettucecompat.Options{ClientID: "me"}, "ReadTimeout"},
+		"none, Cluster":    {deafCluster, lettucecompat.Options{ClientID: "me"}, "ReadTimeout"},
 		"no id":            {b.rdb, lettucecompat.Options{}, "ClientID"},
 		"brace in id":      {b.rdb, lettucecompat.Options{ClientID: "a{b"}, "ClientID"},
 		"colon in id":      {b.rdb, lettucecompat.Options{ClientID: "a:b"}, "ClientID"},
@@ -43,6 +49,15 @@ func TestNewRefuses(t *testing.T) {
 	}
 	if b.net.Dials() != 0 {
 		t.Error("New did I/O")
+	}
+}
+
+// TestBounded_NotWithoutAWriteDeadline: go-redis sets no deadline for what it writes, so nothing bounds how long that takes.
+func TestBounded_NotWithoutAWriteDeadline(t *testing.T) {
+	for timeout, bounded := range map[time.Duration]bool{0: true, -1: true, -2: false} {
+		rdb := redis.NewClient(&redis.Options{WriteTimeout: timeout, ContextTimeoutEnabled: true})
+		defer rdb.Close()
+		want(t, fmt.Sprint("WriteTimeout ", int64(timeout)), newClient(t, rdb).Bounded(), bounded)
 	}
 }
 

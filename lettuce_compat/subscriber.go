@@ -259,7 +259,7 @@ func (s *subscriber) plan() (subscribe, unsubscribe []string, next time.Time, er
 		}
 	}
 	if s.lists[chAsked].Len() > 0 {
-		limit := s.askedAt.Add(s.patience())
+		limit := s.askedAt.Add(s.c.patience())
 		if !now.Before(limit) {
 			return nil, nil, next, ErrNotSubscribed
 		}
@@ -268,8 +268,8 @@ func (s *subscriber) plan() (subscribe, unsubscribe []string, next time.Time, er
 	return subscribe, unsubscribe, next, nil
 }
 
-// patience is how long a connection may be silent when something is due.
-func (s *subscriber) patience() time.Duration { return max(2*s.c.opt.CommandTimeout, time.Second) }
+// patience is how long a connection may be silent when something is due, or take until it is made.
+func (c *Client) patience() time.Duration { return max(2*c.opt.CommandTimeout, time.Second) }
 
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || b.Before(a) {
@@ -291,7 +291,7 @@ func (s *subscriber) tend(ps *redis.PubSub) error {
 	s.mu.Lock()
 	silent := now.Sub(s.heardAt)
 	s.mu.Unlock()
-	if silent > tendEvery+s.patience() {
+	if silent > tendEvery+s.c.patience() {
 		return ErrNotDelivered
 	}
 	return ps.Ping(s.onceMade())

@@ -40,9 +40,9 @@ type trackConn struct {
 	conn net.Conn
 }
 
-// connect makes the connection to the tracker's master.
+// connect makes the connection to the tracker's master, in several round trips.
 func (t *tracker) connect() (*trackConn, error) {
-	ctx, cancel := context.WithTimeout(t.ctx, t.c.opt.CommandTimeout)
+	ctx, cancel := context.WithTimeout(t.ctx, t.c.patience())
 	defer cancel()
 	user, err := t.user(ctx)
 	if err != nil {
@@ -73,12 +73,12 @@ func (t *tracker) connect() (*trackConn, error) {
 				return err
 			}
 		}
-		if !c.resp3.Load() {
-			return dialError{&trackRefusal{errTrackOld}}
-		}
 		err := conn.ClientTrackingOn(ctx, nil).Err()
-		if Permanent(err) {
+		switch {
+		case Permanent(err):
 			return dialError{&trackRefusal{err}}
+		case err == nil && !c.resp3.Load(): // and not that HELLO was refused because the server is full, and has hung up
+			return dialError{&trackRefusal{errTrackOld}}
 		}
 		return err
 	}

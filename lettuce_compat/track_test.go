@@ -6,6 +6,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -264,6 +265,50 @@ func TestTrack_T6_AContradictionConnectsAnew(t *testing.T) {
 	w.told(t, "DEL", "k", soon)
 }
 
+// TestTrack_T6_AnOutageIsNoContradiction: after a connection to the wrong server come some that fail. They have contradicted nobody.
+func TestTrack_T6_AnOutageIsNoContradiction(t *testing.T) {
+	b, wrong := onReal(t, nil), onReal(t, nil)
+	var dials atomic.Int32
+	var healed atomic.Bool
+	rdb := redis.NewClient(options(b.real.Addr(), nil, func(o *redis.Options) {
+		o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			switch {
+			case dials.Add(1) == 1:
+				addr = wrong.real.Addr()
+			case !healed.Load():
+				return nil, &net.OpError{Op: "dial", Err: faultnet.ErrRefused}
+			}
+			return b.net.Dial(ctx, network, addr)
+		}
+	}))
+	defer rdb.Close()
+	w := b.follow(t, rdb)
+	w.there = true
+	lettucecompat.TrackContradictions(w.c, 3)
+	w.raw.HSet(ctx, "k", "me", "1")
+	defer w.c.Track(lettucecompat.Query{Key: "k", Field: "me"}, nil).Close()
+	w.told(t, "the wrong server does not have it", "k", soon)
+	eventually(t, "dialed in vain", func() bool { return dials.Load() > 5 || len(w.warnings) > 0 })
+	want(t, "warnings", len(w.warnings), 0)
+	healed.Store(true)
+	w.raw.Del(ctx, "k")
+	w.told(t, "removed during the outage", "k", soon)
+}
+
+// TestTrack_T7_AFullServerIsNoRefusal: it says so before it hears HELLO, and has closed the connection then.
+func TestTrack_T7_AFullServerIsNoRefusal(t *testing.T) {
+	w := onReal(t, nil, func(o *redis.Options) { o.DisableIdentity = true }).follow(t, nil)
+	defer w.hold(t, "k").Close()
+	dials := w.net.Dials()
+	w.do(t, "config", "set", "maxclients", "1")
+	w.do(t, "client", "kill", "type", "normal", "skipme", "yes")
+	eventually(t, "refused as one too many", func() bool { return w.net.Dials() > dials+2 || len(w.warnings) > 0 })
+	want(t, "warnings", len(w.warnings), 0)
+	w.do(t, "config", "set", "maxclients", "1000")
+	w.do(t, "del", "k")
+	w.told(t, "removed meanwhile", "k", soon)
+}
+
 // TestTrack_T6_ACommandThatMeetsAReplica: READONLY makes the connection anew.
 func TestTrack_T6_ACommandThatMeetsAReplica(t *testing.T) {
 	w := onReal(t, nil).follow(t, nil)
@@ -272,6 +317,49 @@ func TestTrack_T6_ACommandThatMeetsAReplica(t *testing.T) {
 	w.do(t, "replicaof", "127.0.0.1", "1")
 	want(t, "ask", w.c.State(ctx, asks("free", 2)).Outcome, failed)
 	eventually(t, "connected anew", func() bool { return w.net.Dials() > dials+1 }) // the first is that of the ask
+}
+
+// TestTrack_ASlowNetwork: a connection is made in several round trips, each of which a command may take.
+func TestTrack_ASlowNetwork(t *testing.T) {
+	w := onReal(t, nil).follow(t, nil, func(o *lettucecompat.Options) { o.CommandTimeout = 100 * time.Millisecond })
+	w.net.Delay(40 * time.Millisecond)
+	defer w.hold(t, "k").Close()
+}
+
+// TestTrack_T6_ADoubtWhileConnecting: a command meets a replica while a connection is being made, to the same server. That
+// connection is doubted, too.
+func TestTrack_T6_ADoubtWhileConnecting(t *testing.T) {
+	old, b := onReal(t, nil), onReal(t, nil)
+	var dials atomic.Int32
+	var moved atomic.Bool
+	dialed, goOn := make(chan struct{}), make(chan struct{})
+	rdb := redis.NewClient(options(b.real.Addr(), nil, func(o *redis.Options) {
+		o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if !moved.Load() {
+				addr = old.real.Addr()
+			}
+			conn, err := b.net.Dial(ctx, network, addr)
+			if dials.Add(1) == 1 {
+				close(dialed)
+				<-goOn
+			}
+			return conn, err
+		}
+	}))
+	defer rdb.Close()
+	w := b.follow(t, rdb)
+	for _, rdb := range []*redis.Client{old.raw, b.raw} {
+		rdb.HSet(ctx, "k", "me", "1")
+	}
+	defer w.c.Track(lettucecompat.Query{Key: "k", Field: "me"}, nil).Close()
+	<-dialed
+	old.raw.Do(ctx, "replicaof", "127.0.0.1", "1")
+	want(t, "ask", w.c.State(ctx, asks("free", 2)).Outcome, failed)
+	moved.Store(true)
+	close(goOn)
+	eventually(t, "read", func() bool { return lettucecompat.TrackReads(w.c) > 0 })
+	w.do(t, "del", "k")
+	w.told(t, "removed from the new master", "k", soon)
 }
 
 // TestTrack_T6_ASlotThatMoves: a key is read where it is.

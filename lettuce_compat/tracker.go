@@ -46,12 +46,13 @@ type tracker struct {
 	kick chan struct{} // cap 1: look at the queues
 
 	// Guarded by tracking.mu.
-	held    map[string]*Tracked // by key, of which a client has one hold at a time
-	up      bool                // the connection serves; else nothing is queued
-	now     []*Tracked          // to be read. Those whose Close was called are passed over
-	late    []*Tracked          // to be read when they are due, in the order of that
+	held map[string]*Tracked // by key, of which a client has one hold at a time
+	up   bool                // the connection serves; else nothing is queued
+	now  []*Tracked          // to be read. Those whose Close was called are passed over
+	late []*Tracked          // to be read when they are due, in the order of that
+	// Of the connection, from before it is made.
 	doubted bool
-	found   bool // something, by this connection
+	found   bool // something
 	denied  bool // Redis has said on it that a field is not there which a question has found
 
 	answered int // reads
@@ -95,10 +96,8 @@ func (t *tracker) kickLocked() {
 }
 
 func (t *tracker) doubtLocked() {
-	if t.up {
-		t.doubted = true
-		t.kickLocked()
-	}
+	t.doubted = true
+	t.kickLocked()
 }
 
 // pushed takes in a push of the connection. No key: any may have changed.
@@ -166,13 +165,16 @@ func (t *tracker) sleep(d time.Duration) {
 
 // serve makes a connection, and serves it until it ends. It returns why.
 func (t *tracker) serve() error {
+	t.mu.Lock()
+	t.doubted, t.found, t.denied = false, false, false
+	t.mu.Unlock()
 	conn, err := t.connect()
 	if err != nil {
 		return err
 	}
 	defer conn.close(t)
 	t.mu.Lock()
-	t.up, t.doubted, t.found, t.denied, t.now, t.late = true, false, false, false, nil, nil
+	t.up = true
 	for _, e := range t.held {
 		e.queue, e.window = unqueued, time.Time{}
 		t.changedLocked(e)

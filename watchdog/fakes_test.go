@@ -26,6 +26,7 @@ type world struct {
 	delivery func(context.Context) error
 	act      func(action string, id uint64, f watchdog.Finding) bool
 	onEach   func()
+	absent   map[uint64]bool // holds that do not belong to the set when they are next looked up, for a moment
 
 	asked   map[uint64]int
 	askedAt []time.Time
@@ -39,7 +40,7 @@ type world struct {
 func newWorld() *world {
 	return &world{
 		holds: map[uint64]*watchdog.Facts{}, told: map[uint64]bool{}, alive: map[uint64]bool{}, due: map[uint64]time.Time{},
-		asked: map[uint64]int{}, looks: map[uint64][]time.Time{},
+		absent: map[uint64]bool{}, asked: map[uint64]int{}, looks: map[uint64][]time.Time{},
 	}
 }
 
@@ -124,7 +125,8 @@ func (w *world) Changes() (came, went []uint64) {
 func (w *world) Lookup(id uint64) (watchdog.Facts, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if _, ok := w.holds[id]; !ok {
+	if w.holds[id] == nil || w.absent[id] {
+		delete(w.absent, id)
 		return watchdog.Facts{}, false
 	}
 	return w.current(id), true

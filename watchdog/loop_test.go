@@ -59,6 +59,21 @@ func TestWatchdog_I4_EachHoldOncePerPeriod(t *testing.T) {
 	})
 }
 
+// TestWatchdog_I4_AbsentForAMoment: a hold that comes while its lease is being replaced does not belong to the set at that
+// moment, and is watched all the same.
+func TestWatchdog_I4_AbsentForAMoment(t *testing.T) {
+	run(t, nil, func(t *testing.T, w *world, d *wd.Watchdog) {
+		f := hold(1)
+		f.Fixed, f.NextRenewal = true, time.Time{}
+		w.absent[1] = true
+		w.add(f)
+		pass(6 * time.Second)
+		if w.asked[1] == 0 || len(w.looks[1]) == 0 {
+			t.Error("a hold that was absent for a moment when it had come is not watched")
+		}
+	})
+}
+
 // TestWatchdog_I4_OwnPeriod: a hold with a shorter period than the Watchdog's is looked
 // at in its own.
 func TestWatchdog_I4_OwnPeriod(t *testing.T) {

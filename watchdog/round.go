@@ -153,12 +153,19 @@ func (w *Watchdog) visit(r round, h *hold, f *Facts) bool {
 	return true
 }
 
-// update takes in the holds that have come since the last tick, and drops those that went.
+// update takes in the holds that have come since the last tick, and drops those that went. One that has come and is not
+// listed has mostly ended, but its lease may just be being replaced: it is looked up once more, at the next tick.
 func (w *Watchdog) update(at time.Duration) {
 	came, went := w.cfg.Source.Changes()
-	for _, id := range came {
-		if f, listed := w.cfg.Source.Lookup(id); listed && w.holds[id] == nil {
+	n := len(came)
+	came = append(came, w.absent...)
+	w.absent = nil
+	for i, id := range came {
+		switch f, listed := w.cfg.Source.Lookup(id); {
+		case listed && w.holds[id] == nil:
 			w.adopt(at, f)
+		case !listed && i < n:
+			w.absent = append(w.absent, id)
 		}
 	}
 	for _, id := range went {

@@ -28,6 +28,7 @@ type Watchdog struct {
 	// and the channels are written once by Start.
 	epoch     time.Time
 	agenda    heap.Heap[*hold] // all holds, by the moment at which each is to be visited: see plan
+	absent    []uint64         // those that had come at the last tick and were not listed: see update
 	peak      int              // the most holds since the map was last made
 	visits    [visitSize]due   // the holds that are visited together
 	facts     [visitSize]Facts // of the same holds
