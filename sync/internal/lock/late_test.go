@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/queue"
 	"github.com/anteroom/anteroom/renewal"
 )
@@ -161,12 +162,13 @@ func TestLate_AForcedReleaseBesideAFixedLease(t *testing.T) {
 		if deleted {
 			rdb.Del(t.Context(), "k")
 		}
-		o.g.force.Store(true)
-		if !o.g.fix(&Lease{For: time.Minute, Period: -1}, time.Now()) {
+		sent := time.Now()
+		o.g.force.Store(int64(p.now()))
+		if !o.g.fix(&Lease{For: time.Minute, Period: -1}, sent) {
 			t.Fatal("lost before")
 		}
 		lease := o.g.lease.Load()
-		eventually(t, "verified", func() bool { return !o.g.force.Load() || o.g.Loss() != nil })
+		eventually(t, "verified", func() bool { return !o.g.said() || o.g.Loss() != nil })
 		if l := o.g.Loss(); deleted && (l == nil || l.Reason != renewal.ReasonForced) {
 			t.Errorf("deleted: %v", l)
 		}
@@ -175,6 +177,34 @@ func TestLate_AForcedReleaseBesideAFixedLease(t *testing.T) {
 		}
 		o.Exit(t.Context())
 	}
+}
+
+// Anybody can say that a lock was deleted on purpose. Once a renewal that was sent since has found it, no later loss is a forced one,
+// and it lingers as before.
+func TestLate_AForcedReleaseThatARenewalRefutes(t *testing.T) {
+	_, client := fresh(t)
+	rdb := client()
+	p := lingers(t, client(), 10*time.Second)
+	k := p.Key("k", p.set)
+	defer k.Done()
+	o, _ := enter(t, p, k)
+	g, renewals := o.g, uint32(0)
+	renewed := func() bool { return g.lease.Load().Renewals() > renewals }
+	eventually(t, "the call lease was renewed", renewed)
+	renewals = g.lease.Load().Renewals()
+	p.Heard(lettucecompat.Message{Kind: lettucecompat.MessageForced, Key: "k", N: g.n})
+	eventually(t, "it was renewed", renewed)
+	o.Exit(t.Context())
+	if !g.Lingers() {
+		t.Error("it does not linger any more")
+	}
+	o, lost := enter(t, p, k)
+	rdb.Del(t.Context(), "k")
+	o.g.lease.Load().Hurry()
+	if l := <-lost; l.Reason != renewal.ReasonGone {
+		t.Errorf("lost: %v", l.Reason)
+	}
+	o.Exit(t.Context())
 }
 
 // An exit beside a loss that was just concluded leaves no pause for a mark that is not there.

@@ -139,7 +139,7 @@ func (g *Held) verdict(r ReleaseResult) ReleaseResult {
 		return ReleaseResult{Lost: g.LossOr(renewal.ReasonDeadline)}
 	case stage == released && !unleft:
 		return ReleaseResult{}
-	case stage == missing && g.force.Load():
+	case stage == missing && g.said():
 		c = g.lease.Load().Loss(renewal.ReasonForced)
 	case stage == missing:
 		c = g.lease.Load().Loss(renewal.ReasonGone)
