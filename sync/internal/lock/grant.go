@@ -32,7 +32,7 @@ type Held struct {
 
 	// Guarded by Key.mu.
 	stage stage         // how far its end has come
-	late  bool          // its last owner exited after the deadline
+	late  bool          // its last owner exited after the deadline, or a loss
 	loss  *Loss         // set once
 	by    *Owner        // that owner; nil: nobody was the owner
 	mark  Moment        // see below

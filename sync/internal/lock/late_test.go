@@ -130,6 +130,38 @@ func TestLate_AReleaseBesideANotification(t *testing.T) {
 	}
 }
 
+// A loss that was concluded before an exit, and is notified after it, is that owner's: its release says so.
+func TestLate_ALossThatAnExitOvertakes(t *testing.T) {
+	_, client := fresh(t)
+	p := newParty(t, client(), nil)
+	for _, d := range []time.Duration{0, time.Minute} { // the exit may leave the lock to somebody
+		o := p.mustAcquire(t, "k")
+		open := busyLoop(t, p)
+		if d > 0 {
+			o.Bequeath("ticket", d)
+		}
+		o.g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonWatchdog})
+		if r := o.Exit(t.Context()); r.Lost == nil {
+			t.Errorf("%+v", r)
+		}
+		open()
+		eventually(t, "the loss is reported", func() bool {
+			p.rep.mu.Lock()
+			defer p.rep.mu.Unlock()
+			return len(p.rep.losses) == 2
+		})
+		if ttl := client().PTTL(t.Context(), "k").Val(); ttl > p.set.Lease.For {
+			t.Errorf("it is left to the ticket for %v", ttl)
+		}
+		p.rep.mu.Lock()
+		if p.rep.losses[1].Owner != o {
+			t.Error("nobody had the lock, though the release of its owner says that it was lost")
+		}
+		p.rep.losses = nil
+		p.rep.mu.Unlock()
+	}
+}
+
 // Once an exit has returned, the lease has ended, also where its caller has not awaited the release.
 func TestLate_AnExitThatIsLeftHasEndedTheLease(t *testing.T) {
 	_, client := fresh(t)

@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -72,7 +73,7 @@ func (g *Held) Lost(c renewal.Cause) {
 	l := &Loss{Cause: c}
 	k.mu.Lock()
 	o := g.Current()
-	l.Owner, g.loss = o, l
+	l.Owner, g.loss = cmp.Or(o, g.by), l // whose exit has overtaken this is notified by that
 	unowned := !gone && g.unownedLocked()
 	k.mu.Unlock()
 	if unowned {

@@ -38,8 +38,9 @@ func (g *Held) endLease(o *Owner, now time.Duration) {
 	late, ended := !l.Valid(now), l.End()
 	g.k.mu.Lock()
 	defer g.k.mu.Unlock()
+	g.late, g.by = late || !ended, o
 	if ended {
-		g.stage, g.late, g.by = leaving, late, o
+		g.stage = leaving
 	}
 }
 
