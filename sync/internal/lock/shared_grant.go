@@ -18,6 +18,7 @@ type SharedHeld struct {
 
 	// Guarded by SharedKey.mu.
 	owners   map[*Share]struct{} // inside, and known by name
+	left     []*Share            // who have exited, and are to be counted when its loss is notified
 	loss     *Loss               // set once
 	token    int64               // the newest that Redis has made; 0 without Fencing
 	handOffs int64               // to writers of this process since then
@@ -119,25 +120,34 @@ func (g *SharedHeld) lossOr(reason renewal.Reason) *Loss {
 	return &Loss{Cause: g.lease.Loss(reason)}
 }
 
-// missing is why a release has found nothing.
-func (g *SharedHeld) missing() renewal.Cause {
+// missingLocked is why a release has found nothing.
+func (g *SharedHeld) missingLocked() renewal.Cause {
+	switch {
+	case !time.Now().Before(g.lease.Deadline()):
+		return g.lease.Loss(renewal.ReasonDeadline)
+	case g.k.forcedLocked():
+		return g.lease.Loss(renewal.ReasonForced)
+	}
 	c := g.lease.Loss(renewal.ReasonGone)
 	c.By = ByRelease
 	return c
 }
+
+// forcedLocked reports whether somebody has said that the units were deleted on purpose, and no answer has shown them since.
+func (k *SharedKey) forcedLocked() bool { return k.deleted >= k.talk.since }
 
 // Lost is called by package renewal, once, when it concludes that the lease is lost. It notifies the owners first and lets
 // others in afterwards, and does no I/O.
 func (g *SharedHeld) Lost(c renewal.Cause) {
 	k, gone := g.k, c.Reason == renewal.ReasonGone
 	k.mu.Lock()
-	if gone && k.deleted >= k.talk.since { // else an answer has shown the units since
+	if gone && k.forcedLocked() {
 		c.Reason, c.By = renewal.ReasonForced, ""
 	}
 	l := &Loss{Cause: c}
 	g.loss = l
 	owners := slices.DeleteFunc(g.ownersLocked(), func(s *Share) bool { return s.loss != nil })
-	l.Shares = slices.Clip(owners)
+	l.Shares = slices.Concat(owners, g.left)
 	if k.next != nil { // they are on their way out, and notified by their releases
 		l.Shares = append(l.Shares, k.next.by...)
 	}
