@@ -21,6 +21,7 @@ type SharedHeld struct {
 	left     []*Share            // who have exited, and are to be counted when its loss is notified
 	loss     *Loss               // set once
 	token    int64               // the newest that Redis has made; 0 without Fencing
+	made     Moment              // when that came
 	handOffs int64               // to writers of this process since then
 	handed   bool                // somebody has that token
 }
@@ -28,7 +29,8 @@ type SharedHeld struct {
 // newGrantLocked makes the conversation's grant one that the gate can let goroutines in by.
 func (k *SharedKey) newGrantLocked() *SharedHeld {
 	c := k.talk.Grant
-	g := &SharedHeld{k: k, n: c.Unit, since: k.l.now(), token: c.Token, owners: map[*Share]struct{}{}}
+	now := k.l.now()
+	g := &SharedHeld{k: k, n: c.Unit, since: now, token: c.Token, made: now, owners: map[*Share]struct{}{}}
 	g.lease = k.l.leases.Add(renewal.Spec{
 		Lease: k.set.Lease.For, First: c.Lease,
 		// A batch ends with its last answer, and a statement may have none for long where a Mutex has one, as while a slot
@@ -205,7 +207,7 @@ func (g *SharedHeld) tokenLocked(s *Share, now Moment) (token int64, wait time.D
 		if g.handed {
 			g.handOffs++
 		}
-		wait = time.Duration(2*g.handOffs)*time.Microsecond - (now - g.since)
+		wait = time.Duration(2*g.handOffs)*time.Microsecond - (now - g.made)
 	}
 	g.handed = true
 	return g.token + g.handOffs, wait

@@ -101,7 +101,7 @@ func (k *SharedKey) take(h UnitsNews, s *UnitsStatement, a *lettucecompat.UnitsA
 			g.lease.Extend(k.at(now.Sent), now.Lease)
 		}
 		if now.Token != before.Grant.Token {
-			g.token, g.handOffs, g.handed = now.Token, 0, false
+			g.token, g.made, g.handOffs, g.handed = now.Token, k.l.now(), 0, false
 		}
 		switch {
 		case k.talk.Units > before.Units, before.place && !k.talk.place: // of what it had, too: it was another one's turn

@@ -292,6 +292,32 @@ func TestShared_S5_Tokens(t *testing.T) {
 	all.Wait()
 }
 
+// S5: a process may make half as many tokens as there are microseconds since Redis made the last one, not since it came to units.
+func TestShared_S5_TokensStayBelowTheClock(t *testing.T) {
+	_, client := fresh(t)
+	p := newShares(t, client(), 0, func(s *Settings) { s.Fencing = true })
+	r := p.mustTake(t, 1)
+	g, k := r.g, r.g.k
+	time.Sleep(300 * time.Millisecond)
+	got := make(chan *Share, 1)
+	go func() { got <- p.mustTake(t, writes) }()
+	eventually(t, "the units to write are there", func() bool { return k.gate.Demand().Units == writes })
+	mustGive(t, r)
+	w := <-got
+	if w.g != g || w.Token() <= r.Token() {
+		t.Errorf("the writer has token %d after the reader's %d, grant %d after %d", w.Token(), r.Token(), w.g.n, g.n)
+	}
+	k.mu.Lock()
+	handOffs := g.handOffs
+	g.handOffs += 100_000 // in 200 ms
+	if _, wait := g.tokenLocked(&Share{Units: writes}, k.l.now()); wait <= 0 {
+		t.Errorf("no wait for one of 100,000 tokens, %v after the grant", k.l.now()-g.since)
+	}
+	g.handOffs = handOffs
+	k.mu.Unlock()
+	mustGive(t, w)
+}
+
 // S6: no holder's own capacity is exceeded, and the client with a larger one reports it once.
 func TestShared_S6_Capacities(t *testing.T) {
 	_, client := fresh(t)
