@@ -104,7 +104,7 @@ func (k *SharedKey) take(h UnitsNews, s *UnitsStatement, a *lettucecompat.UnitsA
 			g.token, g.made, g.handOffs, g.handed = now.Token, k.l.now(), 0, false
 		}
 		switch {
-		case k.talk.Units > before.Units, before.place && !k.talk.place: // of what it had, too: it was another one's turn
+		case k.talk.Units > before.Units, before.place && !k.talk.place, h.Word == Called && k.talk.news > before.news: // of what it had, too: it was another one's turn
 			k.gate.Granted(k.talk.Units, k.talk.Contended, g.deadline())
 		case s != nil || h.Word == Called:
 			k.gate.Renewed(k.talk.Contended, g.deadline())

@@ -477,6 +477,52 @@ func TestShared_S29_AGrantOfWhatWasHad(t *testing.T) {
 	mustGive(t, <-w2)
 }
 
+// S29: so is a call that comes before the answer to the statement that has made the place.
+func TestShared_S29_ACallBeforeTheAnswer(t *testing.T) {
+	_, client := fresh(t)
+	rdb, h, f := client(), client(), &holdUp{}
+	h.AddHook(f)
+	a, b, c := newShares(t, h, 0, nil), newShares(t, client(), 0, nil), newShares(t, client(), 0, nil)
+	for _, p := range []*party{a, b, c} { // who does not listen is passed in line
+		p.wire.Subscribe()
+		eventually(t, "it listens", p.wire.Listening)
+	}
+	k := a.Shared("k", a.set)
+	defer k.Done()
+	r1 := a.mustTake(t, 1)
+	eventually(t, "the call lease was renewed", func() bool { return r1.g.lease.Renewals() > 0 })
+	ctx, cancel := context.WithCancel(t.Context())
+	w1 := make(chan error, 1)
+	go func() {
+		_, err := b.take(ctx, writes, 0)
+		w1 <- err
+	}()
+	eventually(t, "the turn is over", func() bool { d := k.gate.Demand(); return d.Contended && k.l.now() > d.TurnEnds })
+	end := f.hold(&f.answers)
+	r2, w2 := make(chan *Share, 1), make(chan *Share, 1)
+	go func() { r2 <- a.mustTake(t, 1) }()
+	awaitPlace(t, rdb, 2)
+	go func() { w2 <- c.mustTake(t, writes) }()
+	awaitPlace(t, rdb, 3)
+	cancel()
+	<-w1
+	eventually(t, "it is called", func() bool {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		return k.talk.news == k.talk.last
+	})
+	end()
+	select {
+	case s := <-r2:
+		mustGive(t, s)
+	case <-time.After(2 * time.Second):
+		t.Error("the reader has lost its turn to a writer that came after it")
+		defer func() { mustGive(t, <-r2) }()
+	}
+	mustGive(t, r1)
+	mustGive(t, <-w2)
+}
+
 // S22: a lost message that another client waits costs a second.
 func TestShared_S22_ALostMessage(t *testing.T) {
 	_, client := fresh(t)
