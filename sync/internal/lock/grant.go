@@ -25,14 +25,14 @@ type Held struct {
 	stretched    atomic.Bool           // Redis may keep it for longer than a lease, as an owner has asked
 	ended        atomic.Bool           // the goroutine that would have to exit has ended
 	deleteOnLoss atomic.Bool           // when it is lost, what is left of it is removed without waiting for its owner to react: see Revoke and Locks.Forced
-	force        atomic.Bool           // somebody says that it was deleted on purpose
+	force        atomic.Int64          // the Moment at which somebody last said that it was deleted on purpose; 0: nobody has. See said
 	kept         atomic.Bool           // it lingers, or has lingered and nobody was admitted since
 	reported     atomic.Bool           // its loss was
 	watched      bool                  // Changes has named it; guarded by Locks.mu
 
 	// Guarded by Key.mu.
 	stage stage         // how far its end has come
-	late  bool          // its last owner exited after the deadline
+	late  bool          // its last owner exited after the deadline, or a loss
 	loss  *Loss         // set once
 	by    *Owner        // that owner; nil: nobody was the owner
 	mark  Moment        // see below
@@ -168,7 +168,7 @@ func (g *Held) fix(l *Lease, sentAt time.Time) bool {
 	switch { // that was said of the lease before, which had ended
 	case g.deleteOnLoss.Load():
 		lease.Lose(renewal.Cause{Reason: renewal.ReasonForced})
-	case g.force.Load():
+	case g.said():
 		g.ask()
 	}
 	return true

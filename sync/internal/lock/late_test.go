@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/queue"
 	"github.com/anteroom/anteroom/renewal"
 )
@@ -129,6 +130,38 @@ func TestLate_AReleaseBesideANotification(t *testing.T) {
 	}
 }
 
+// A loss that was concluded before an exit, and is notified after it, is that owner's: its release says so.
+func TestLate_ALossThatAnExitOvertakes(t *testing.T) {
+	_, client := fresh(t)
+	p := newParty(t, client(), nil)
+	for _, d := range []time.Duration{0, time.Minute} { // the exit may leave the lock to somebody
+		o := p.mustAcquire(t, "k")
+		open := busyLoop(t, p)
+		if d > 0 {
+			o.Bequeath("ticket", d)
+		}
+		o.g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonWatchdog})
+		if r := o.Exit(t.Context()); r.Lost == nil {
+			t.Errorf("%+v", r)
+		}
+		open()
+		eventually(t, "the loss is reported", func() bool {
+			p.rep.mu.Lock()
+			defer p.rep.mu.Unlock()
+			return len(p.rep.losses) == 2
+		})
+		if ttl := client().PTTL(t.Context(), "k").Val(); ttl > p.set.Lease.For {
+			t.Errorf("it is left to the ticket for %v", ttl)
+		}
+		p.rep.mu.Lock()
+		if p.rep.losses[1].Owner != o {
+			t.Error("nobody had the lock, though the release of its owner says that it was lost")
+		}
+		p.rep.losses = nil
+		p.rep.mu.Unlock()
+	}
+}
+
 // Once an exit has returned, the lease has ended, also where its caller has not awaited the release.
 func TestLate_AnExitThatIsLeftHasEndedTheLease(t *testing.T) {
 	_, client := fresh(t)
@@ -161,12 +194,13 @@ func TestLate_AForcedReleaseBesideAFixedLease(t *testing.T) {
 		if deleted {
 			rdb.Del(t.Context(), "k")
 		}
-		o.g.force.Store(true)
-		if !o.g.fix(&Lease{For: time.Minute, Period: -1}, time.Now()) {
+		sent := time.Now()
+		o.g.force.Store(int64(p.now()))
+		if !o.g.fix(&Lease{For: time.Minute, Period: -1}, sent) {
 			t.Fatal("lost before")
 		}
 		lease := o.g.lease.Load()
-		eventually(t, "verified", func() bool { return !o.g.force.Load() || o.g.Loss() != nil })
+		eventually(t, "verified", func() bool { return !o.g.said() || o.g.Loss() != nil })
 		if l := o.g.Loss(); deleted && (l == nil || l.Reason != renewal.ReasonForced) {
 			t.Errorf("deleted: %v", l)
 		}
@@ -175,6 +209,34 @@ func TestLate_AForcedReleaseBesideAFixedLease(t *testing.T) {
 		}
 		o.Exit(t.Context())
 	}
+}
+
+// Anybody can say that a lock was deleted on purpose. Once a renewal that was sent since has found it, no later loss is a forced one,
+// and it lingers as before.
+func TestLate_AForcedReleaseThatARenewalRefutes(t *testing.T) {
+	_, client := fresh(t)
+	rdb := client()
+	p := lingers(t, client(), 10*time.Second)
+	k := p.Key("k", p.set)
+	defer k.Done()
+	o, _ := enter(t, p, k)
+	g, renewals := o.g, uint32(0)
+	renewed := func() bool { return g.lease.Load().Renewals() > renewals }
+	eventually(t, "the call lease was renewed", renewed)
+	renewals = g.lease.Load().Renewals()
+	p.Heard(lettucecompat.Message{Kind: lettucecompat.MessageForced, Key: "k", N: g.n})
+	eventually(t, "it was renewed", renewed)
+	o.Exit(t.Context())
+	if !g.Lingers() {
+		t.Error("it does not linger any more")
+	}
+	o, lost := enter(t, p, k)
+	rdb.Del(t.Context(), "k")
+	o.g.lease.Load().Hurry()
+	if l := <-lost; l.Reason != renewal.ReasonGone {
+		t.Errorf("lost: %v", l.Reason)
+	}
+	o.Exit(t.Context())
 }
 
 // An exit beside a loss that was just concluded leaves no pause for a mark that is not there.

@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -66,13 +67,13 @@ func (g *Held) report(l *Loss) {
 // lets others in afterwards, and does no I/O.
 func (g *Held) Lost(c renewal.Cause) {
 	k, gone := g.k, c.Reason == renewal.ReasonGone
-	if gone && g.force.Load() {
+	if gone && g.said() {
 		c.Reason, c.By = renewal.ReasonForced, ""
 	}
 	l := &Loss{Cause: c}
 	k.mu.Lock()
 	o := g.Current()
-	l.Owner, g.loss = o, l
+	l.Owner, g.loss = cmp.Or(o, g.by), l // whose exit has overtaken this is notified by that
 	unowned := !gone && g.unownedLocked()
 	k.mu.Unlock()
 	if unowned {
@@ -110,13 +111,19 @@ func (g *Held) Lost(c renewal.Cause) {
 // that is so, or verify for a fixed lease, which has none. Without an answer it is believed to be lost, and nothing is
 // stated while its owner may work.
 func (g *Held) forced() {
-	asked := g.force.Swap(true)
+	asked := g.force.Swap(int64(g.k.l.now())) != 0
 	if g.k.endLinger() {
 		return // it lingered: nothing renews it, and the release shows whether it was there
 	}
 	if !g.lease.Load().Hurry() && !asked {
 		g.ask()
 	}
+}
+
+// said reports whether somebody has said that g was deleted on purpose, and no command that was sent since has found it.
+func (g *Held) said() bool {
+	at := g.force.Load()
+	return at > 0 && !g.lease.Load().LastConfirmed().After(g.k.l.zero.Add(Moment(at)))
 }
 
 // ask verifies in the background that a fixed lease was forced.
@@ -137,7 +144,7 @@ func (g *Held) verify(ctx context.Context) lettucecompat.Outcome {
 	r := g.k.l.wire.Extend(ctx, lettucecompat.Renewal{Key: g.k.name, Field: g.Field(), Lease: left}, g.k.set.Timeout)
 	switch r.Outcome {
 	case lettucecompat.OutcomeOK:
-		g.force.Store(false)
+		g.force.Store(0)
 	case lettucecompat.OutcomeGone:
 		l.Lose(renewal.Cause{Reason: renewal.ReasonGone, Err: r.Err})
 	}

@@ -38,8 +38,9 @@ func (g *Held) endLease(o *Owner, now time.Duration) {
 	late, ended := !l.Valid(now), l.End()
 	g.k.mu.Lock()
 	defer g.k.mu.Unlock()
+	g.late, g.by = late || !ended, o
 	if ended {
-		g.stage, g.late, g.by = leaving, late, o
+		g.stage = leaving
 	}
 }
 
@@ -139,7 +140,7 @@ func (g *Held) verdict(r ReleaseResult) ReleaseResult {
 		return ReleaseResult{Lost: g.LossOr(renewal.ReasonDeadline)}
 	case stage == released && !unleft:
 		return ReleaseResult{}
-	case stage == missing && g.force.Load():
+	case stage == missing && g.said():
 		c = g.lease.Load().Loss(renewal.ReasonForced)
 	case stage == missing:
 		c = g.lease.Load().Loss(renewal.ReasonGone)

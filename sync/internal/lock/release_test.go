@@ -93,7 +93,7 @@ func TestLate_AForcedReleaseBesideAnExit(t *testing.T) {
 	p := newParty(t, client(), longLease)
 	o := p.mustAcquire(t, "k")
 	rdb.Del(t.Context(), "k")
-	o.g.force.Store(true)
+	o.g.force.Store(int64(p.now()))
 	if r := o.Exit(t.Context()); r.Lost == nil || r.Lost.Reason != renewal.ReasonForced {
 		t.Errorf("%+v", r)
 	}

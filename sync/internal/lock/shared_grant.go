@@ -18,8 +18,10 @@ type SharedHeld struct {
 
 	// Guarded by SharedKey.mu.
 	owners   map[*Share]struct{} // inside, and known by name
+	left     []*Share            // who have exited, and are to be counted when its loss is notified
 	loss     *Loss               // set once
 	token    int64               // the newest that Redis has made; 0 without Fencing
+	made     Moment              // when that came
 	handOffs int64               // to writers of this process since then
 	handed   bool                // somebody has that token
 }
@@ -27,7 +29,8 @@ type SharedHeld struct {
 // newGrantLocked makes the conversation's grant one that the gate can let goroutines in by.
 func (k *SharedKey) newGrantLocked() *SharedHeld {
 	c := k.talk.Grant
-	g := &SharedHeld{k: k, n: c.Unit, since: k.l.now(), token: c.Token, owners: map[*Share]struct{}{}}
+	now := k.l.now()
+	g := &SharedHeld{k: k, n: c.Unit, since: now, token: c.Token, made: now, owners: map[*Share]struct{}{}}
 	g.lease = k.l.leases.Add(renewal.Spec{
 		Lease: k.set.Lease.For, First: c.Lease,
 		// A batch ends with its last answer, and a statement may have none for long where a Mutex has one, as while a slot
@@ -119,25 +122,34 @@ func (g *SharedHeld) lossOr(reason renewal.Reason) *Loss {
 	return &Loss{Cause: g.lease.Loss(reason)}
 }
 
-// missing is why a release has found nothing.
-func (g *SharedHeld) missing() renewal.Cause {
+// missingLocked is why a release has found nothing.
+func (g *SharedHeld) missingLocked() renewal.Cause {
+	switch {
+	case !time.Now().Before(g.lease.Deadline()):
+		return g.lease.Loss(renewal.ReasonDeadline)
+	case g.k.forcedLocked():
+		return g.lease.Loss(renewal.ReasonForced)
+	}
 	c := g.lease.Loss(renewal.ReasonGone)
 	c.By = ByRelease
 	return c
 }
+
+// forcedLocked reports whether somebody has said that the units were deleted on purpose, and no answer has shown them since.
+func (k *SharedKey) forcedLocked() bool { return k.deleted >= k.talk.since }
 
 // Lost is called by package renewal, once, when it concludes that the lease is lost. It notifies the owners first and lets
 // others in afterwards, and does no I/O.
 func (g *SharedHeld) Lost(c renewal.Cause) {
 	k, gone := g.k, c.Reason == renewal.ReasonGone
 	k.mu.Lock()
-	if gone && k.deleted >= k.talk.since { // else an answer has shown the units since
+	if gone && k.forcedLocked() {
 		c.Reason, c.By = renewal.ReasonForced, ""
 	}
 	l := &Loss{Cause: c}
 	g.loss = l
 	owners := slices.DeleteFunc(g.ownersLocked(), func(s *Share) bool { return s.loss != nil })
-	l.Shares = slices.Clip(owners)
+	l.Shares = slices.Concat(owners, g.left)
 	if k.next != nil { // they are on their way out, and notified by their releases
 		l.Shares = append(l.Shares, k.next.by...)
 	}
@@ -195,7 +207,7 @@ func (g *SharedHeld) tokenLocked(s *Share, now Moment) (token int64, wait time.D
 		if g.handed {
 			g.handOffs++
 		}
-		wait = time.Duration(2*g.handOffs)*time.Microsecond - (now - g.since)
+		wait = time.Duration(2*g.handOffs)*time.Microsecond - (now - g.made)
 	}
 	g.handed = true
 	return g.token + g.handOffs, wait

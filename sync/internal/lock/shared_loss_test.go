@@ -3,6 +3,7 @@ package lock
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -114,6 +115,162 @@ func TestShared_AForcedReleaseIsOfOneRecord(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A loss that was concluded before an exit, and is notified after it, counts that owner: its release says so.
+func TestShared_S4_ALossThatAnExitOvertakes(t *testing.T) {
+	_, client := fresh(t)
+	p := newShares(t, client(), 2, nil)
+	s, other := p.mustTake(t, 1), p.mustTake(t, 1)
+	eventually(t, "the call lease was renewed", func() bool { return s.g.lease.Renewals() > 0 })
+	open := busyLoop(t, p)
+	s.g.lease.Lose(renewal.Cause{Reason: renewal.ReasonWatchdog})
+	if r := s.Exit(t.Context()); r.Lost == nil {
+		t.Errorf("%+v", r)
+	}
+	open()
+	eventually(t, "the loss is reported", func() bool {
+		p.rep.mu.Lock()
+		defer p.rep.mu.Unlock()
+		return len(p.rep.losses) == 2
+	})
+	p.rep.mu.Lock()
+	if shares := p.rep.losses[1].Shares; len(shares) != 2 {
+		t.Errorf("%d have lost their units, and 2 are told so", len(shares))
+	}
+	p.rep.mu.Unlock()
+	other.Exit(t.Context())
+}
+
+// pauses is a hook by which each command waits until open before it is sent.
+type pauses struct{ open atomic.Pointer[chan struct{}] }
+
+func (*pauses) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (h *pauses) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		h.wait()
+		return next(ctx, cmd)
+	}
+}
+
+func (h *pauses) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		h.wait()
+		return next(ctx, cmds)
+	}
+}
+
+func (h *pauses) wait() {
+	if c := h.open.Load(); c != nil {
+		<-*c
+	}
+}
+
+// A release that finds nothing says why: the lease was over, or a message has said that the lock was forced.
+func TestShared_AReleaseThatFindsNothing(t *testing.T) {
+	for name, v := range map[string]struct {
+		end  func(t *testing.T, rdb *redis.Client, g *SharedHeld)
+		want renewal.Reason
+	}{
+		"removed": {gone, renewal.ReasonGone},
+		"forced": {func(t *testing.T, rdb *redis.Client, g *SharedHeld) {
+			gone(t, rdb, g)
+			g.k.mu.Lock()
+			g.k.deleted = g.k.talk.since
+			g.k.mu.Unlock()
+		}, renewal.ReasonForced},
+		"over": {func(_ *testing.T, _ *redis.Client, g *SharedHeld) {
+			time.Sleep(time.Until(g.lease.Deadline().Add(g.k.set.Lease.Margin + 50*time.Millisecond)))
+		}, renewal.ReasonDeadline},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, client := fresh(t)
+			rdb, c, h := client(), client(), &pauses{}
+			c.AddHook(h)
+			p := newShares(t, c, 0, brief)
+			time.Sleep(3 * linger)
+			s := p.mustTake(t, writes)
+			eventually(t, "the call lease was renewed", func() bool { return s.g.lease.Renewals() > 0 })
+			open := make(chan struct{})
+			h.open.Store(&open)
+			result := make(chan ExitResult, 1)
+			go func() { result <- s.Exit(context.Background()) }()
+			eventually(t, "the release is on its way", func() bool { return s.g.lease.State() == renewal.StateEnded })
+			v.end(t, rdb, s.g)
+			h.open.Store(nil)
+			close(open)
+			if r := <-result; r.Lost == nil || r.Lost.Reason != v.want {
+				t.Errorf("%+v, want %v", r.Lost, v.want)
+			}
+		})
+	}
+}
+
+// A process that was stopped, and learns from a question that its units are gone, has lost them at the deadline.
+func TestShared_AQuestionAfterTheDeadline(t *testing.T) {
+	_, client := fresh(t)
+	p := newShares(t, client(), 0, brief)
+	s := p.mustTake(t, writes) // whom no other statement renews
+	eventually(t, "the call lease was renewed", func() bool { return s.g.lease.Renewals() > 0 })
+	open := busyLoop(t, p)
+	time.Sleep(time.Until(s.g.lease.Deadline().Add(p.set.Lease.Margin + 50*time.Millisecond)))
+	if r := s.g.Renew(t.Context(), byTracking); !r.Gone {
+		t.Errorf("%+v", r)
+	}
+	open()
+	eventually(t, "it is lost", func() bool { return s.Loss() != nil })
+	if l := s.Loss(); l.Reason != renewal.ReasonDeadline {
+		t.Errorf("%v, %s", l.Reason, l.By)
+	}
+	s.Exit(t.Context())
+}
+
+// The release of some units finds that all are gone: so it says, and its owner counts beside those who are notified.
+func TestShared_S4_AReleaseOfSomeUnitsFindsTheLoss(t *testing.T) {
+	_, client := fresh(t)
+	rdb, c, h := client(), client(), &pauses{}
+	c.AddHook(h)
+	p, q := newShares(t, c, 2, nil), newShares(t, client(), 2, nil)
+	s, last := p.mustTake(t, 1), p.mustTake(t, 1)
+	g := s.g
+	eventually(t, "the call lease was renewed", func() bool { return g.lease.Renewals() > 0 })
+	ctx, stop := context.WithCancel(t.Context())
+	waits := make(chan error, 1)
+	go func() {
+		_, err := q.take(ctx, 2, 0)
+		waits <- err
+	}()
+	eventually(t, "who leaves keeps nothing for later", func() bool { return g.k.gate.Demand().Contended && p.now() > g.k.gate.Demand().TurnEnds })
+	stop()
+	<-waits
+	open := make(chan struct{})
+	h.open.Store(&open)
+	result := make(chan ExitResult, 1)
+	go func() { result <- s.Exit(context.Background()) }()
+	eventually(t, "the release is on its way", func() bool {
+		g.k.mu.Lock()
+		defer g.k.mu.Unlock()
+		return g.k.freeing != nil
+	})
+	rdb.Del(t.Context(), "k")
+	h.open.Store(nil)
+	close(open)
+	if r := <-result; r.Lost == nil {
+		t.Errorf("%+v", r)
+	}
+	eventually(t, "the loss is reported", func() bool {
+		p.rep.mu.Lock()
+		defer p.rep.mu.Unlock()
+		return len(p.rep.losses) > 0
+	})
+	p.rep.mu.Lock()
+	if n := len(p.rep.losses[0].Shares); len(p.rep.losses) != 1 || n != 2 {
+		t.Errorf("%d losses, the first of %d", len(p.rep.losses), n)
+	}
+	p.rep.mu.Unlock()
+	last.Exit(t.Context())
 }
 
 // A renewal under way finds the loss while the last owners are on their way out: they are notified by their releases, and count.

@@ -265,9 +265,13 @@ func (s *Share) Exit(ctx context.Context) ExitResult {
 	}
 	if loss := s.Err(); loss != nil {
 		k.mu.Lock()
+		all := s.until.Load() == 0 && s.loss == nil // else it is this share's alone
+		if all && g.loss == nil {
+			g.left = append(g.left, s)
+		}
 		outLocked()
 		k.mu.Unlock()
-		if s.until.Load() == 0 && s.loss == nil { // else it is this share's alone
+		if all {
 			g.lease.Lose(loss.Cause)
 		}
 		k.kick()

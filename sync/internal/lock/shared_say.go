@@ -89,7 +89,10 @@ func (k *SharedKey) take(h UnitsNews, s *UnitsStatement, a *lettucecompat.UnitsA
 		k.gate.Granted(k.talk.Units, k.talk.Contended, g.deadline())
 	case e == Vanished:
 		c := renewal.Cause{Reason: renewal.ReasonGone, By: byStatement}
-		if len(k.renewals) > 0 {
+		switch {
+		case !g.lease.Valid(k.l.leases.Now()): // this process was stopped, and Redis has ended the lease
+			c = renewal.Cause{Reason: renewal.ReasonDeadline}
+		case len(k.renewals) > 0:
 			c.By = k.renewals[0].by
 		}
 		g.lease.Lose(c)
@@ -98,10 +101,10 @@ func (k *SharedKey) take(h UnitsNews, s *UnitsStatement, a *lettucecompat.UnitsA
 			g.lease.Extend(k.at(now.Sent), now.Lease)
 		}
 		if now.Token != before.Grant.Token {
-			g.token, g.handOffs, g.handed = now.Token, 0, false
+			g.token, g.made, g.handOffs, g.handed = now.Token, k.l.now(), 0, false
 		}
 		switch {
-		case k.talk.Units > before.Units, before.place && !k.talk.place: // of what it had, too: it was another one's turn
+		case k.talk.Units > before.Units, before.place && !k.talk.place, h.Word == Called && k.talk.news > before.news: // of what it had, too: it was another one's turn
 			k.gate.Granted(k.talk.Units, k.talk.Contended, g.deadline())
 		case s != nil || h.Word == Called:
 			k.gate.Renewed(k.talk.Contended, g.deadline())
@@ -152,8 +155,11 @@ func (k *SharedKey) freedLocked(s *UnitsStatement, h UnitsNews, e Event, a *lett
 			}
 		}
 		return failed, nil, nil
+	case e == Vanished && b.g == k.cur.Load() && b.r.Err == nil: // those who have not left are notified of the same loss
+		r.Lost = &Loss{Cause: b.g.missingLocked(), Shares: b.by}
+		b.g.left = append(b.g.left, b.by...)
 	case e == Missing:
-		r.Lost = &Loss{Cause: b.g.missing(), Shares: b.by}
+		r.Lost = &Loss{Cause: b.g.missingLocked(), Shares: b.by}
 		if len(b.by) > 0 || time.Now().Before(b.g.lease.Deadline()) {
 			missing = b
 		}

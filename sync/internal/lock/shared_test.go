@@ -292,6 +292,32 @@ func TestShared_S5_Tokens(t *testing.T) {
 	all.Wait()
 }
 
+// S5: a process may make half as many tokens as there are microseconds since Redis made the last one, not since it came to units.
+func TestShared_S5_TokensStayBelowTheClock(t *testing.T) {
+	_, client := fresh(t)
+	p := newShares(t, client(), 0, func(s *Settings) { s.Fencing = true })
+	r := p.mustTake(t, 1)
+	g, k := r.g, r.g.k
+	time.Sleep(300 * time.Millisecond)
+	got := make(chan *Share, 1)
+	go func() { got <- p.mustTake(t, writes) }()
+	eventually(t, "the units to write are there", func() bool { return k.gate.Demand().Units == writes })
+	mustGive(t, r)
+	w := <-got
+	if w.g != g || w.Token() <= r.Token() {
+		t.Errorf("the writer has token %d after the reader's %d, grant %d after %d", w.Token(), r.Token(), w.g.n, g.n)
+	}
+	k.mu.Lock()
+	handOffs := g.handOffs
+	g.handOffs += 100_000 // in 200 ms
+	if _, wait := g.tokenLocked(&Share{Units: writes}, k.l.now()); wait <= 0 {
+		t.Errorf("no wait for one of 100,000 tokens, %v after the grant", k.l.now()-g.since)
+	}
+	g.handOffs = handOffs
+	k.mu.Unlock()
+	mustGive(t, w)
+}
+
 // S6: no holder's own capacity is exceeded, and the client with a larger one reports it once.
 func TestShared_S6_Capacities(t *testing.T) {
 	_, client := fresh(t)
@@ -445,6 +471,52 @@ func TestShared_S29_AGrantOfWhatWasHad(t *testing.T) {
 		mustGive(t, s)
 	case <-time.After(5 * time.Second):
 		t.Error("the reader waits for the one of its process")
+		defer func() { mustGive(t, <-r2) }()
+	}
+	mustGive(t, r1)
+	mustGive(t, <-w2)
+}
+
+// S29: so is a call that comes before the answer to the statement that has made the place.
+func TestShared_S29_ACallBeforeTheAnswer(t *testing.T) {
+	_, client := fresh(t)
+	rdb, h, f := client(), client(), &holdUp{}
+	h.AddHook(f)
+	a, b, c := newShares(t, h, 0, nil), newShares(t, client(), 0, nil), newShares(t, client(), 0, nil)
+	for _, p := range []*party{a, b, c} { // who does not listen is passed in line
+		p.wire.Subscribe()
+		eventually(t, "it listens", p.wire.Listening)
+	}
+	k := a.Shared("k", a.set)
+	defer k.Done()
+	r1 := a.mustTake(t, 1)
+	eventually(t, "the call lease was renewed", func() bool { return r1.g.lease.Renewals() > 0 })
+	ctx, cancel := context.WithCancel(t.Context())
+	w1 := make(chan error, 1)
+	go func() {
+		_, err := b.take(ctx, writes, 0)
+		w1 <- err
+	}()
+	eventually(t, "the turn is over", func() bool { d := k.gate.Demand(); return d.Contended && k.l.now() > d.TurnEnds })
+	end := f.hold(&f.answers)
+	r2, w2 := make(chan *Share, 1), make(chan *Share, 1)
+	go func() { r2 <- a.mustTake(t, 1) }()
+	awaitPlace(t, rdb, 2)
+	go func() { w2 <- c.mustTake(t, writes) }()
+	awaitPlace(t, rdb, 3)
+	cancel()
+	<-w1
+	eventually(t, "it is called", func() bool {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		return k.talk.news == k.talk.last
+	})
+	end()
+	select {
+	case s := <-r2:
+		mustGive(t, s)
+	case <-time.After(2 * time.Second):
+		t.Error("the reader has lost its turn to a writer that came after it")
 		defer func() { mustGive(t, <-r2) }()
 	}
 	mustGive(t, r1)
