@@ -137,11 +137,12 @@ func (m *Manager) Destroy(key string) error {
 	if err := m.validKey(key); err != nil {
 		return newError(op, key, err)
 	}
-	k := m.locks.Find(key)
-	if k != nil {
+	if k := m.locks.Find(key); k != nil {
 		k.Done()
+		return newError(op, key, ErrInUse)
 	}
-	if k != nil || m.locks.UsedShared(key) != nil {
+	if k := m.locks.FindShared(key); k != nil {
+		k.Done()
 		return newError(op, key, ErrInUse)
 	}
 	return nil

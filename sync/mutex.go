@@ -201,8 +201,9 @@ func (mu *Mutex) use() (*lock.Key, error) {
 	}
 	k := m.locks.Key(mu.key, &mu.settings.lock)
 	err := m.compatible(settingsOf(k), mu.settings, siteOf(k))
-	if used := m.locks.UsedShared(mu.key); used != nil {
-		err = m.compatible(used.Of.(*settings), mu.settings, "")
+	if other := m.locks.FindShared(mu.key); other != nil {
+		err = m.compatible(other.Settings().Of.(*settings), mu.settings, "")
+		other.Done()
 	}
 	if err != nil {
 		k.Done()

@@ -134,9 +134,9 @@ func (rw *RWMutex) Unlock() {
 	rw.check(op)
 	var o *lock.Share
 	if k := rw.find(); k != nil {
-		o = k.Writer()
+		o = k.State().Writes
 	}
-	if o == nil {
+	if o == nil || o.Kind.CanNotify() {
 		panic(rw.mistake(op, ErrNotHeld))
 	}
 	rw.unlock(op, o)
@@ -180,7 +180,7 @@ func (rw *RWMutex) wlock(ctx context.Context, op string, kind queue.Kind) error 
 		return err
 	}
 	return rw.enter(ctx, k, &r, &lock.Share{
-		Units: toWrite, Goroutine: uint64(m.goroutine()), Kind: kind, CallSite: m.callSite(), Holder: unnotifiedShares{},
+		Units: toWrite, Goroutine: uint64(m.goroutine()), Kind: kind, CallSite: m.callSite(),
 	})
 }
 

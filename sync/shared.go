@@ -267,20 +267,12 @@ func (s *sharedLock) enterUnnamed(ctx context.Context, op string, kind queue.Kin
 // waitsForItself reports a caller whose goroutine holds what it is about to wait for.
 func (s *sharedLock) waitsForItself(k *lock.SharedKey, kind queue.Kind) {
 	if w := k.Gate().Demand().Writer; w != 0 && !kind.IsTry() && w == uint64(s.m.goroutine()) {
-		s.m.reports.SelfDeadlock(s.key, s.cfg.Name, writerSite(k), "Acquire, RAcquire and Do enter again with the Hold's context")
-	}
-}
-
-// writerSite is where the writer inside came in, if that is recorded.
-func writerSite(k *lock.SharedKey) string {
-	if g := k.Held(); g != nil {
-		for _, o := range g.Owners() {
-			if o.Has() > 1 {
-				return o.CallSite
-			}
+		site := ""
+		if o := k.State().Writes; o != nil {
+			site = o.CallSite
 		}
+		s.m.reports.SelfDeadlock(s.key, s.cfg.Name, site, "Acquire, RAcquire and Do enter again with the Hold's context")
 	}
-	return ""
 }
 
 // leave is the way out for units whose owner nobody knows by name. It panics if fewer are inside.
@@ -319,8 +311,3 @@ func (s *sharedLock) unlock(op string, o *lock.Share) {
 		s.m.reports.UnlockLost(o.Held(), o.CallSite, o.LossOr(renewal.ReasonGone).Cause, e.Since, e.Err)
 	}
 }
-
-// unnotifiedShares is the lock.SharedHolder of all owners by Lock: they have no way to learn of a loss.
-type unnotifiedShares struct{}
-
-func (unnotifiedShares) LostShare(*lock.Share, *lock.Loss) {}

@@ -250,7 +250,7 @@ func (l *Locks) heardShared(m lettucecompat.Message) {
 
 // Forced notes that the grant of that number was deleted by this process.
 func (l *Locks) Forced(n uint64) {
-	if g := l.Held(n); g != nil {
+	if g, is := l.OfNumber(n).(*Held); is {
 		g.deleteOnLoss.Store(true)
 		g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonForced})
 	}

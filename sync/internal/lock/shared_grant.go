@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -93,15 +94,7 @@ func (g *SharedHeld) Lease() *renewal.Lease { return g.lease }
 func (g *SharedHeld) Owners() []*Share {
 	g.k.mu.Lock()
 	defer g.k.mu.Unlock()
-	return g.ownersLocked()
-}
-
-func (g *SharedHeld) ownersLocked() []*Share {
-	all := make([]*Share, 0, len(g.owners))
-	for s := range g.owners {
-		all = append(all, s)
-	}
-	return all
+	return slices.Collect(maps.Keys(g.owners))
 }
 
 // Loss returns why the grant is lost, nil while nobody has concluded that.
@@ -136,7 +129,7 @@ func (g *SharedHeld) Lost(c renewal.Cause) {
 	}
 	l := &Loss{Cause: c}
 	g.loss = l
-	owners := slices.DeleteFunc(g.ownersLocked(), func(s *Share) bool { return s.loss != nil })
+	owners := slices.DeleteFunc(slices.Collect(maps.Keys(g.owners)), func(s *Share) bool { return s.loss != nil })
 	l.Shares = slices.Clip(owners)
 	if k.next != nil { // they are on their way out, and notified by their releases
 		l.Shares = append(l.Shares, k.next.by...)
