@@ -214,7 +214,7 @@ func (p *peer) retries() time.Duration {
 // silent checks that nothing has arrived until now: a probe comes behind all that was published before it.
 func (p *peer) silent() {
 	p.t.Helper()
-	if _, err := p.Probe(ctx); err != nil {
+	if err := p.Probe(ctx); err != nil {
 		p.t.Fatal(err)
 	}
 	select {

@@ -91,12 +91,10 @@ func renewed(ctx context.Context, g *lock.SharedHeld) watchdog.Status {
 }
 
 // Ping asks whether Redis answers.
-func (s *services) Ping(ctx context.Context) (time.Duration, error) { return s.m.wire.Ping(ctx, 0) }
+func (s *services) Ping(ctx context.Context) error { return s.m.wire.Ping(ctx, 0) }
 
 // ProbeDelivery asks whether messages arrive.
-func (s *services) ProbeDelivery(ctx context.Context) (time.Duration, error) {
-	return s.m.wire.Probe(ctx)
-}
+func (s *services) ProbeDelivery(ctx context.Context) error { return s.m.wire.Probe(ctx) }
 
 // byWatchdog is renewal.Cause.By of what the watchdog has found.
 const byWatchdog = "by the watchdog"
