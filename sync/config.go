@@ -121,7 +121,7 @@ func (c Config) normal() (Config, error) {
 	case c.Defaults.Key != "":
 		return c, configError("Defaults.Key", "is %q; leave it empty, Manager.Mutex is given the key", c.Defaults.Key)
 	}
-	if err := first(
+	if err := cmp.Or(
 		within("CommandTimeout", c.CommandTimeout, time.Millisecond, time.Minute, "", 0),
 		validLongWait(c.LongWait),
 		within("MaxInFlight", c.MaxInFlight, 1, maxInFlight, "", 0),

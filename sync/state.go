@@ -82,12 +82,17 @@ func (m *Manager) state(k *lock.Key, now time.Time, n int) observe.State {
 		m.describe(g, &s, f)
 		s.Verdicts = m.verdicts(g.Number(), k.Name())
 	}
+	s.Waiters = waiterStates(waiters, now)
+	return s
+}
+
+func waiterStates(waiters []queue.WaiterInfo, now time.Time) (states []observe.WaiterState) {
 	for _, w := range waiters {
-		s.Waiters = append(s.Waiters, observe.WaiterState{
+		states = append(states, observe.WaiterState{
 			Goroutine: int64(w.Owner), Kind: report.KindName(w.Kind), Waiting: now.Sub(w.Since), CallSite: report.CallSiteOf(w),
 		})
 	}
-	return s
+	return states
 }
 
 // describe puts into s what is known of the current grant and its owner.

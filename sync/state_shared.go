@@ -28,15 +28,7 @@ func (m *Manager) sharedState(k *lock.SharedKey, now time.Time, n int) observe.S
 	if w := is.Writes; w != nil {
 		s.Kind, s.CallSite, s.Since, s.Token = report.KindName(w.Kind), w.CallSite, m.moment(w.Since()), w.Token()
 	}
-	for _, w := range waiters {
-		site := ""
-		if o, is := w.Note.(*lock.Share); is {
-			site = o.CallSite
-		}
-		s.Waiters = append(s.Waiters, observe.WaiterState{
-			Goroutine: int64(w.Owner), Kind: report.KindName(w.Kind), Waiting: now.Sub(w.Since), CallSite: site,
-		})
-	}
+	s.Waiters = waiterStates(waiters, now)
 	return s
 }
 
