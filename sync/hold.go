@@ -65,16 +65,9 @@ func (mu *Mutex) acquire(ctx context.Context, op string, kind queue.Kind, takes 
 	m := mu.m
 	r := request{op: op, kind: kind, settings: mu.settings}
 	ctx = m.acquiring(ctx, mu.key, &r)
-	for _, o := range opts {
-		if o.take == nil { // of the zero AcquireOption
-			continue
-		}
-		var err error
-		if r, err = o.take(r); err != nil {
-			err := mu.mistake(op, err)
-			m.notAcquired(mu.key, &r, err)
-			return nil, err
-		}
+	if err := r.apply(opts); err != nil {
+		m.notAcquired(mu.key, &r, err)
+		return nil, mu.mistake(op, err)
 	}
 	for outer := m.outer(ctx, mu.key); outer != nil && (takes == nil || takes.From == ""); outer = m.outer(ctx, mu.key) {
 		if h, err := outer.reenter(ctx, &r); h != nil || err != nil {

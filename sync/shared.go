@@ -192,26 +192,6 @@ func (s *sharedLock) acquire(ctx context.Context, op string, kind queue.Kind, un
 	return h, nil
 }
 
-// apply reads the options of an acquisition of units.
-func (r *request) apply(opts []AcquireOption) error {
-	if limit := max(r.settings.capacity, 1); r.settings.capacity > ofMutex && (r.units < 1 || r.units > limit) {
-		return configError("n", "is %d; it must be from 1 to the capacity, here %d", r.units, limit)
-	}
-	for _, o := range opts {
-		if o.take == nil { // of the zero AcquireOption
-			continue
-		}
-		var err error
-		if *r, err = o.take(*r); err != nil {
-			return err
-		}
-	}
-	if r.note != "" {
-		return configError("Note", "is for a Mutex: the units of a process have no place for it")
-	}
-	return nil
-}
-
 // enter brings share in, or returns an *Error.
 func (s *sharedLock) enter(ctx context.Context, k *lock.SharedKey, r *request, share *lock.Share) error {
 	err := ctx.Err()
