@@ -3,14 +3,12 @@ package anteroom
 import (
 	"cmp"
 	"context"
-	"errors"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/anteroom/anteroom/queue"
-	"github.com/anteroom/anteroom/renewal"
 	"github.com/anteroom/anteroom/sync/internal/lock"
 	"github.com/anteroom/anteroom/sync/internal/report"
 	"github.com/anteroom/anteroom/sync/observe"
@@ -102,9 +100,7 @@ func (mu *Mutex) Lock() {
 // means that Redis did not answer.
 // It panics for mistakes in the program, as Lock does.
 func (mu *Mutex) TryLock() bool {
-	err := mu.lock(context.Background(), "try lock", queue.Try|queue.Refusable|queue.NoNotify)
-	panicOnMistake(err)
-	return err == nil
+	return succeeded(mu.lock(context.Background(), "try lock", queue.Try|queue.Refusable|queue.NoNotify))
 }
 
 // TryLockFor is TryLock that waits up to d for the lock. A d of zero or less does
@@ -115,16 +111,15 @@ func (mu *Mutex) TryLockFor(d time.Duration) bool {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
-	err := mu.lock(ctx, "try lock", queue.Refusable|queue.NoNotify)
-	panicOnMistake(err)
-	return err == nil
+	return succeeded(mu.lock(ctx, "try lock", queue.Refusable|queue.NoNotify))
 }
 
-// panicOnMistake panics for what no answer of a server could have caused.
-func panicOnMistake(err error) {
+// succeeded reports whether err is nil. It panics for what no answer of a server could have caused.
+func succeeded(err error) bool {
 	if e, ok := err.(*Error); ok && e.Outcome == observe.OutcomeMistake {
 		panic(e)
 	}
+	return err == nil
 }
 
 // lock enters for Lock, TryLock and TryLockFor.
@@ -177,17 +172,14 @@ func (mu *Mutex) Unlock() {
 	if o == nil {
 		panic(mu.mistake("unlock", joined(ErrNotHeld, whose(k))))
 	}
-	err := mu.m.exit("unlock", o, nil, context.Background())
-	if err != nil {
-		panicOnMistake(err)
-		// A release that continues in the background has raised its own event.
-		if e, ok := err.(*Error); ok && e.Outcome == observe.OutcomeLost {
-			c := o.Held().LossOr(renewal.ReasonGone).Cause
-			if l, is := errors.AsType[*loss](err); is {
-				c = l.Cause
-			}
-			mu.m.reports.UnlockLost(o.Held(), o.CallSite, c, e.Since, e.Err)
-		}
+	mu.m.unlock(o)
+}
+
+// unlock ends one unit of o, which came by Lock.
+func (m *Manager) unlock(o lock.Possession) {
+	err := m.exit("unlock", o, nil, context.Background())
+	if e, is := err.(*Error); !succeeded(err) && is && e.Outcome == observe.OutcomeLost { // what continues in the background has raised its own event
+		m.reports.UnlockLost(o.Grant(), o.Who().CallSite, e.Err.(*loss).Cause, e.Since, e.Err)
 	}
 }
 

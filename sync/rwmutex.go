@@ -87,9 +87,7 @@ func (rw *RWMutex) RUnlock() { rw.leave("runlock", toRead) }
 // process no longer uses, and keeps for up to 10 ms, counts as held. Where TryRLock asks Redis it takes up to
 // CommandTimeout; false also means that Redis did not answer. It panics as RLock does.
 func (rw *RWMutex) TryRLock() bool {
-	err := rw.rlock(context.Background(), "try rlock", queue.Try|queue.Refusable)
-	panicOnMistake(err)
-	return err == nil
+	return succeeded(rw.rlock(context.Background(), "try rlock", queue.Try|queue.Refusable))
 }
 
 // TryRLockFor is TryRLock that waits up to d. A d of zero or less does not wait.
@@ -99,9 +97,7 @@ func (rw *RWMutex) TryRLockFor(d time.Duration) bool {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
-	err := rw.rlock(ctx, "try rlock", queue.Refusable)
-	panicOnMistake(err)
-	return err == nil
+	return succeeded(rw.rlock(ctx, "try rlock", queue.Refusable))
 }
 
 func (rw *RWMutex) rlock(ctx context.Context, op string, kind queue.Kind) error {
@@ -139,16 +135,14 @@ func (rw *RWMutex) Unlock() {
 	if o == nil || o.Kind.CanNotify() {
 		panic(rw.mistake(op, ErrNotHeld))
 	}
-	rw.unlock(op, o)
+	rw.m.unlock(o)
 }
 
 // TryLock takes the lock to write if nobody holds it or waits for it, and reports whether it did. What another process no
 // longer uses counts as held for up to 10 ms, and for about a second if several have read there by RLock. Otherwise it is as
 // TryRLock.
 func (rw *RWMutex) TryLock() bool {
-	err := rw.wlock(context.Background(), "try lock", queue.Try|queue.Refusable|queue.NoNotify)
-	panicOnMistake(err)
-	return err == nil
+	return succeeded(rw.wlock(context.Background(), "try lock", queue.Try|queue.Refusable|queue.NoNotify))
 }
 
 // TryLockFor is TryLock that waits up to d. A d of zero or less does not wait.
@@ -158,9 +152,7 @@ func (rw *RWMutex) TryLockFor(d time.Duration) bool {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
-	err := rw.wlock(ctx, "try lock", queue.Refusable|queue.NoNotify)
-	panicOnMistake(err)
-	return err == nil
+	return succeeded(rw.wlock(ctx, "try lock", queue.Refusable|queue.NoNotify))
 }
 
 func (rw *RWMutex) wlock(ctx context.Context, op string, kind queue.Kind) error {

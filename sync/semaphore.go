@@ -108,9 +108,7 @@ func (w *Weighted) Acquire(ctx context.Context, n int64) error {
 // TryAcquire takes n units if they are free and nobody waits, as Semaphore.TryAcquire finds it, and reports whether it did.
 // Where it asks Redis it takes up to CommandTimeout; false also means that Redis did not answer. It panics for mistakes in the program.
 func (w *Weighted) TryAcquire(n int64) bool {
-	err := w.enter(context.Background(), "try acquire", queue.Try|queue.Refusable, n)
-	panicOnMistake(err)
-	return err == nil
+	return succeeded(w.enter(context.Background(), "try acquire", queue.Try|queue.Refusable, n))
 }
 
 func (w *Weighted) enter(ctx context.Context, op string, kind queue.Kind, n int64) error {

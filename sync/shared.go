@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/anteroom/anteroom/queue"
-	"github.com/anteroom/anteroom/renewal"
 	"github.com/anteroom/anteroom/sync/internal/lock"
 	"github.com/anteroom/anteroom/sync/observe"
 )
@@ -277,17 +276,5 @@ func (s *sharedLock) leave(op string, units int64) {
 		l := lost.Loss()
 		e := s.m.lossError(op, s.key, l)
 		s.m.reports.UnlockLost(lost, "", l.Cause, e.Since, e.Err)
-	}
-}
-
-// unlock ends what came by Lock.
-func (s *sharedLock) unlock(op string, o *lock.Share) {
-	err := s.m.exit(op, o, nil, context.Background())
-	if err == nil {
-		return
-	}
-	panicOnMistake(err)
-	if e, ok := err.(*Error); ok && e.Outcome == observe.OutcomeLost { //nolint:errorlint // as exit gives it
-		s.m.reports.UnlockLost(o.Held(), o.CallSite, o.LossOr(renewal.ReasonGone).Cause, e.Since, e.Err)
 	}
 }
