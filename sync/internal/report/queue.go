@@ -60,15 +60,11 @@ func (p *Reports) run() {
 				p.logDropped()
 			}
 		case <-p.quit:
-			for {
-				select {
-				case e := <-p.queue:
-					p.deliver(e)
-				default:
-					p.logDropped()
-					return
-				}
+			for len(p.queue) > 0 {
+				p.deliver(<-p.queue)
 			}
+			p.logDropped()
+			return
 		}
 	}
 }
