@@ -160,7 +160,6 @@ func TestAProbeAccusesNobodyTooEarly(t *testing.T) {
 func TestWords(t *testing.T) {
 	for got, want := range map[string]string{
 		fmt.Sprint(lettucecompat.OutcomeOK, lettucecompat.OutcomeRefused, lettucecompat.OutcomeGone, lettucecompat.OutcomeFailed, lettucecompat.OutcomeUnknown, lettucecompat.Outcome(99)): "ok refused gone failed unknown invalid",
-		fmt.Sprint(lettucecompat.WarnPublishRefused, lettucecompat.WarningKind(99)):                                                                                                        "publish_refused invalid",
 	} {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -50,10 +50,6 @@ func limitsOf(rdb Redis) (clientLimits, error) {
 	return limits, nil
 }
 
-// Bounded reports whether the user's client is known to keep to the deadline of a context, so that a caller that
-// sends on its own goroutine is back at its time limit.
-func (c *Client) Bounded() bool { return c.limits.holds == 0 }
-
 // ReadTimeout returns after how long the user's client gives up an answer that it reads; 0 where it does not, or that is not
 // known.
 func (c *Client) ReadTimeout() time.Duration { return max(c.limits.read, 0) }

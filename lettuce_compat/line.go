@@ -51,15 +51,12 @@ func (c *Client) window(key string) string {
 }
 
 // noteRefusal warns of a message that was refused; 0: none was. It reports whether an answer can say so.
-func (c *Client) noteRefusal(key string, refusal int64) bool {
+func (c *Client) noteRefusal(refusal int64) bool {
 	switch refusal {
 	case 0:
 		return true
-	case refusedRelease:
-		c.warn.raise(Warning{Kind: WarnPublishRefused, Channel: c.opt.Dialect.channel(key)})
-		return true
-	case refusedCall:
-		c.warn.raise(Warning{Kind: WarnPublishRefused, Channel: ownPrefix + "*"})
+	case refusedRelease, refusedCall:
+		c.warn.raise(Warning{Kind: WarnPublishRefused})
 		return true
 	}
 	return false
