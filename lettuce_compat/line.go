@@ -68,14 +68,6 @@ func millis(d time.Duration) string {
 	return strconv.FormatInt(max(1, int64((d+time.Millisecond-1)/time.Millisecond)), 10)
 }
 
-// recordMillis prints how long a fencing record lives.
-func recordMillis(d time.Duration) string {
-	if d <= 0 {
-		d = DefaultRecordTime
-	}
-	return millis(d)
-}
-
 // fromMillis turns the answer of PTTL into a duration, negative for no end.
 func fromMillis(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }
 

@@ -44,7 +44,7 @@ const (
 // terms and fencedTerms are those of all tests that do not care.
 var (
 	terms       = &lettucecompat.Terms{Call: callLease, Lease: lease, Life: lease}
-	fencedTerms = &lettucecompat.Terms{Call: callLease, Lease: lease, Life: lease, Fenced: true}
+	fencedTerms = &lettucecompat.Terms{Call: callLease, Lease: lease, Life: lease, Fenced: true, RecordTime: lettucecompat.DefaultRecordTime}
 	stringTerms = &lettucecompat.Terms{Call: callLease, Lease: lease, Life: lease, Strings: true}
 )
 
