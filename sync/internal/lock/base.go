@@ -48,6 +48,32 @@ func (b *base) Use() bool {
 // Over reports whether nobody has a reference any more.
 func (b *base) Over() bool { return b.refs.Load() == 0 }
 
+// busyLocked notes whether the key is in use by itself, and has a reference while it is. It returns true where its caller
+// must call Done, which gives that back.
+func (b *base) busyLocked(busy bool) (done bool) {
+	if busy == b.busy {
+		return false
+	}
+	if b.busy = busy; !busy {
+		b.l.settled()
+		return true
+	}
+	b.l.unsettled.Add(1)
+	b.refs.Add(1)
+	return false
+}
+
+// report reports that a statement had no usable answer, or that it had one.
+func (b *base) report(err error) {
+	if err == nil {
+		b.l.cfg.Reporter.Answered(b, b.failed.Swap(nil))
+		return
+	}
+	shard := b.l.wire.Shard(b.name)
+	b.failed.Store(&shard)
+	b.l.cfg.Reporter.Failed(b, shard, err)
+}
+
 // wakeLocked sets the timer for until. k is the key whose base b is.
 func (b *base) wakeLocked(k interface{ timerFired() }, until, now Moment) {
 	switch {

@@ -134,15 +134,8 @@ func (k *Key) nextLocked() *Statement {
 			k.knew = now
 		}
 	}
-	if settled := talk.Settled() && k.flying == 0; settled == k.busy {
-		k.busy = !settled
-		if k.busy {
-			k.l.unsettled.Add(1)
-			k.refs.Add(1)
-		} else {
-			k.l.settled()
-			defer k.Done()
-		}
+	if k.busyLocked(!talk.Settled() || k.flying > 0) {
+		defer k.Done()
 	}
 	if s == nil {
 		for _, at := range []Moment{pause, k.patience} {

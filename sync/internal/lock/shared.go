@@ -145,26 +145,13 @@ func (k *SharedKey) nextLocked() *UnitsStatement {
 			k.next.end(ExitResult{HandedOff: true})
 			k.next = nil
 		}
-		k.busyLocked(!talk.Settled() || k.flying > 0 || d.Units > 0 || d.Used > 0 || d.Lost)
+		if k.busyLocked(!talk.Settled() || k.flying > 0 || d.Units > 0 || d.Used > 0 || d.Lost) {
+			defer k.Done()
+		}
 		if s == nil {
 			k.wakeLocked(k, until, now)
 		}
 		return s
-	}
-}
-
-// busyLocked notes whether the key is in use by itself.
-func (k *SharedKey) busyLocked(busy bool) {
-	switch {
-	case busy == k.busy:
-	case busy:
-		k.busy = true
-		k.l.unsettled.Add(1)
-		k.refs.Add(1)
-	default:
-		k.busy = false
-		k.l.settled()
-		k.Done()
 	}
 }
 

@@ -30,7 +30,7 @@ func (k *SharedKey) say(s *UnitsStatement, mayBeHeld bool) {
 	a := k.l.wire.StateUnits(context.Background(), wire)
 	k.take(k.news(&a, s.N), s, &a)
 	k.refuse(s, &a)
-	k.l.report(k, &k.failed, a.Err)
+	k.report(a.Err)
 	k.kick()
 	k.l.landed()
 }
