@@ -60,15 +60,10 @@ type UnitsNews struct {
 	Contended bool          // Has, Waits, Called: another client waits
 }
 
-// UnitsTerms are the times of a shared lock.
-type UnitsTerms struct {
-	Terms
-	Capacity int64
-}
-
 // UnitsConversation is what a process knows of its record of one shared lock. It is a plain value, as Conversation is.
 type UnitsConversation struct {
-	UnitsTerms
+	Terms
+	Capacity  int64
 	Units     int64 // that Redis has for the client, and keeps for the lease of Grant
 	Grant     Grant // Unit is the number under which the first of them came; Token is the newest
 	Contended bool  // another client waits

@@ -32,7 +32,7 @@ func playUnits(t *testing.T, kind string, seed int, stats map[string]int) Moment
 	rw := kind[0] == 'r'
 	deletes := len(kind) > 10 && kind != "capacities"
 	w.deleted = deletes
-	terms := UnitsTerms{
+	terms := modelTerms{
 		Terms:    Terms{Lease: time.Second, Call: 200 * ms, Life: 1500 * ms, Margin: 50 * ms, Late: 2500 * ms},
 		Capacity: 7,
 	}
@@ -40,7 +40,7 @@ func playUnits(t *testing.T, kind string, seed int, stats map[string]int) Moment
 		terms.Capacity = every
 	}
 	byName := map[string]*unitsClient{}
-	w.redis = &modelUnits{UnitsTerms: terms, records: map[string]unitsRecord{}, places: map[string]unitsPlace{}}
+	w.redis = &modelUnits{modelTerms: terms, records: map[string]unitsRecord{}, places: map[string]unitsPlace{}}
 	w.redis.publish = func(name string, h UnitsNews) {
 		for range 1 + w.rng.Intn(4)/3 { // some come twice
 			if !w.chance(0.1) {
@@ -57,7 +57,7 @@ func playUnits(t *testing.T, kind string, seed int, stats map[string]int) Moment
 		}
 	}
 	for i := range 5 {
-		k := &unitsClient{w: w, name: fmt.Sprint("c", i), c: UnitsConversation{UnitsTerms: terms}, n: uint64(1000 * i), rw: rw, inside: map[int]int64{}}
+		k := &unitsClient{w: w, name: fmt.Sprint("c", i), c: UnitsConversation{Terms: terms.Terms, Capacity: terms.Capacity}, n: uint64(1000 * i), rw: rw, inside: map[int]int64{}}
 		if kind == "capacities" && i == 0 {
 			k.c.Capacity = 4
 		}

@@ -33,8 +33,14 @@ type unitsPlace struct {
 	alive    Moment
 }
 
+// modelTerms are those of all clients.
+type modelTerms struct {
+	Terms
+	Capacity int64
+}
+
 type modelUnits struct {
-	UnitsTerms
+	modelTerms
 	records   map[string]unitsRecord
 	places    map[string]unitsPlace
 	line      []string
