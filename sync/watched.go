@@ -193,9 +193,9 @@ func facts(g lock.AnyHeld, o *lock.Owner, now time.Duration) (watchdog.Facts, bo
 	if lease.Renewals() == 0 && granted.After(f.LastConfirmed) {
 		f.LastConfirmed = granted // of a call: the lease counts from a statement of long before it
 	}
-	f.Fixed, f.RenewalFailures, f.Stretched = terms.Fixed() || g.Unrenewed(), lease.Failures(), g.Stretched()
-	if held, is := g.(*lock.Held); is && held.Lingers() {
-		f.Fixed = true // it is not renewed now
+	f.Fixed, f.RenewalFailures = terms.Fixed(), lease.Failures()
+	if held, is := g.(*lock.Held); is { // what lingers is not renewed now
+		f.Fixed, f.Stretched = f.Fixed || held.Unrenewed() || held.Lingers(), held.Stretched()
 	}
 	if o != nil && cfg.Linger > 0 && f.LastConfirmed.Before(f.Since) && now-o.Since() < terms.Period {
 		f.Fixed = true // it was not renewed before its owner came, and need not have been yet

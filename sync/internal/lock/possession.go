@@ -24,8 +24,6 @@ type AnyHeld interface {
 	Lease() *renewal.Lease
 	Terms() *Lease
 	Loss() *Loss
-	Unrenewed() bool
-	Stretched() bool
 	Someone() Possession // one of those who have it, or had it last; nil: it is not known that somebody had
 }
 

@@ -65,12 +65,6 @@ func (g *SharedHeld) Since() Moment { return g.since }
 // Terms returns what its lease is to be.
 func (g *SharedHeld) Terms() *Lease { return &g.k.set.Lease }
 
-// Unrenewed returns false: see Share.StopRenewing.
-func (g *SharedHeld) Unrenewed() bool { return false }
-
-// Stretched returns false: nobody extends it.
-func (g *SharedHeld) Stretched() bool { return false }
-
 // Someone returns who came first of those inside that are known by name.
 func (g *SharedHeld) Someone() Possession {
 	g.k.mu.Lock()

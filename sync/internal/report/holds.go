@@ -44,8 +44,10 @@ func (p *Reports) Lost(g lock.AnyHeld, l *lock.Loss) {
 	if !is && l.Owner != nil { // a release has found it
 		note = p.NoteOn(l.Owner, 1)
 	}
-	unrenewed := g.Unrenewed()
-	if lock.OfUnits(g.Number()) {
+	var unrenewed bool
+	if held, is := g.(*lock.Held); is {
+		unrenewed = held.Unrenewed()
+	} else {
 		note.owners, note.verdicts = len(l.Shares), append(note.verdicts, p.dog.Verdicts(g.Number())...)
 		unrenewed = len(l.Shares) > 0 && l.Shares[0].Stopped()
 	}
