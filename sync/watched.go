@@ -28,22 +28,17 @@ const (
 	statusInFlight = renewal.DefaultInFlight
 )
 
-// byShard groups the numbers below n by the server that has the key of each now.
-func (m *Manager) byShard(n int, key func(i int) string) map[string][]int {
-	shards := map[string][]int{}
-	for i := range n {
-		shard := m.wire.Shard(key(i))
-		shards[shard] = append(shards[shard], i)
-	}
-	return shards
-}
-
 // Status asks Redis about holds, all shards together: one that hangs keeps no other waiting.
 func (s *services) Status(ctx context.Context, holds []watchdog.Facts) []watchdog.Status {
 	s.answers = slices.Grow(s.answers[:0], len(holds))[:len(holds)] // each is written by one goroutine
 	clear(s.answers)
+	shards := map[string][]int{}
+	for i := range holds {
+		shard := s.m.wire.Shard(holds[i].Key)
+		shards[shard] = append(shards[shard], i)
+	}
 	var wg sync.WaitGroup
-	for _, some := range s.m.byShard(len(holds), func(i int) string { return holds[i].Key }) {
+	for _, some := range shards {
 		batches := make(chan []int, len(some)/statusBatch+1)
 		for batch := range slices.Chunk(some, statusBatch) {
 			batches <- batch
