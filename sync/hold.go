@@ -189,10 +189,22 @@ func (h *Hold) Since() time.Time {
 // Err returns nil while the lock is held, an *Error that wraps ErrLost once it is
 // lost, and one that wraps ErrNotHeld after Release. It compares with the clock
 // when asked, so it is right also after this process was stopped for a while.
-func (h *Hold) Err() error { return h.err() }
+func (h *Hold) Err() error {
+	if h == nil {
+		return errNilHold
+	}
+	released, loss := h.check("hold")
+	if released {
+		return h.releasedError()
+	}
+	if loss != nil {
+		h.t.end(loss) // which the clock may have shown before anybody else has noticed
+	}
+	return loss
+}
 
 // Held reports whether Err returns nil.
-func (h *Hold) Held() bool { return h.err() == nil }
+func (h *Hold) Held() bool { return h.Err() == nil }
 
 // Token returns the fencing token of this hold, which is larger than that of every
 // hold before it, so that a resource which has seen a later one can refuse this one.
@@ -222,7 +234,7 @@ func (h *Hold) Deadline() time.Time {
 
 // TTL returns how long it is until Deadline, 0 once the lock is not held any more.
 func (h *Hold) TTL() time.Duration {
-	if h.err() != nil {
+	if h.Err() != nil {
 		return 0
 	}
 	return max(time.Until(h.Deadline()), 0)
@@ -242,7 +254,7 @@ func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 	if err := within("d", d, minLease, maxLease, ""); err != nil {
 		return newError(op, h.Key(), err)
 	}
-	if err := h.err(); err != nil {
+	if err := h.Err(); err != nil {
 		return err
 	}
 	if h.t.share() != nil {
@@ -251,7 +263,7 @@ func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 	r := h.t.owner.Extend(ctx, d)
 	switch r.Outcome {
 	case lettucecompat.OutcomeOK:
-		return h.err()
+		return h.Err()
 	case lettucecompat.OutcomeGone:
 		if released, _ := h.check(op); released {
 			return h.releasedError()

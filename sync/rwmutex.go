@@ -251,7 +251,7 @@ func (h *Hold) Units() int64 {
 // wait may come in. All Holds that entered again by a context of this one read from then on, too. A hold that reads stays as it
 // is. It returns what Err returns, or ErrConfig for the hold of another kind of lock.
 func (h *Hold) Downgrade() error {
-	if err := h.err(); err != nil {
+	if err := h.Err(); err != nil {
 		return err
 	}
 	if h.t.share() == nil || settingsIn(h.t.share()).capacity != ofRWMutex {
