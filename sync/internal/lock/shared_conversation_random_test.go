@@ -1,9 +1,7 @@
 package lock
 
 import (
-	"container/heap"
 	"fmt"
-	"math/rand"
 	"testing"
 	"time"
 )
@@ -28,7 +26,7 @@ func TestUnits(t *testing.T) {
 }
 
 func playUnits(t *testing.T, kind string, seed int, stats map[string]int) Moment {
-	w := &unitsWorld{rng: rand.New(rand.NewSource(int64(seed))), faults: true, stats: stats}
+	w := &unitsWorld{timeline: newTimeline(seed, stats)}
 	rw := kind[0] == 'r'
 	deletes := len(kind) > 10 && kind != "capacities"
 	w.deleted = deletes
@@ -109,8 +107,7 @@ func playUnits(t *testing.T, kind string, seed int, stats map[string]int) Moment
 		trouble()
 	}
 	for w.now < 40*time.Second && w.why == "" {
-		e := heap.Pop(&w.q).(event)
-		w.now = e.at
+		e := w.next()
 		if w.faults && w.now > 25*time.Second {
 			w.faults = false
 			for _, k := range w.clients { // who waits since the bad time is not measured
