@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/anteroom/anteroom/internal/waits"
 	"github.com/anteroom/anteroom/sync/internal/lock"
 	"github.com/anteroom/anteroom/sync/observe"
 )
@@ -20,17 +19,6 @@ func (p *Reports) Capacity(k *lock.SharedKey, least int64) {
 		text = fmt.Sprintf("the capacity that counts is %d again, as here", own)
 	}
 	p.event(context.Background(), observe.Event{Kind: observe.EventCapacity, Key: k.Name(), Class: k.Settings().Class, Text: text})
-}
-
-func (p *Reports) sharedWaitInfo(k *lock.SharedKey, w waits.Wait) observe.WaitInfo {
-	info := observe.WaitInfo{
-		Key: k.Name(), Class: k.Settings().Class, Goroutine: int64(w.Waiter.Owner), Kind: KindName(w.Waiter.Kind),
-		Since: p.leases.Dated(w.Waiter.Since), CallSite: CallSiteOf(w.Waiter), Owner: int64(w.Current.Owner),
-	}
-	if o := k.State().Writes; o != nil && o.Number() == w.Current.Number {
-		info.OwnerKind, info.OwnerSince, info.OwnerSite = KindName(o.Kind), p.leases.Dated(p.leases.Zero().Add(o.Since())), o.CallSite
-	}
-	return info
 }
 
 // describeShared is describeHolder for units.

@@ -90,12 +90,9 @@ func (p *Reports) deadlocks(found waits.Report) {
 }
 
 func (p *Reports) waitInfo(w waits.Wait) observe.WaitInfo {
-	k, is := w.Of.(*lock.Key)
-	if !is {
-		return p.sharedWaitInfo(w.Of.(*lock.SharedKey), w)
-	}
+	of := w.Of.(lock.Named)
 	info := observe.WaitInfo{
-		Key: k.Name(), Class: k.Settings().Class,
+		Key: of.Name(), Class: of.Settings().Class,
 		Goroutine: int64(w.Waiter.Owner), Kind: KindName(w.Waiter.Kind), Since: p.leases.Dated(w.Waiter.Since), CallSite: CallSiteOf(w.Waiter),
 		Owner: int64(w.Current.Owner),
 	}
@@ -103,8 +100,16 @@ func (p *Reports) waitInfo(w waits.Wait) observe.WaitInfo {
 		return info
 	}
 	info.OwnerKind = KindName(w.Current.Kind)
-	if o := k.Owner(); o != nil && o.Number() == w.Current.Number {
-		info.OwnerSince, info.OwnerSite = p.leases.Dated(p.leases.Zero().Add(o.Since())), o.CallSite
+	since := func(m lock.Moment) time.Time { return p.leases.Dated(p.leases.Zero().Add(m)) }
+	switch k := of.(type) {
+	case *lock.Key:
+		if o := k.Owner(); o != nil && o.Number() == w.Current.Number {
+			info.OwnerSince, info.OwnerSite = since(o.Since()), o.CallSite
+		}
+	case *lock.SharedKey:
+		if o := k.State().Writes; o != nil && o.Number() == w.Current.Number {
+			info.OwnerSince, info.OwnerSite = since(o.Since()), o.CallSite
+		}
 	}
 	return info
 }
