@@ -67,7 +67,7 @@ func (mu *Mutex) acquire(ctx context.Context, op string, kind queue.Kind, takes 
 	ctx = m.acquiring(ctx, mu.key, &r)
 	if err := r.apply(opts); err != nil {
 		m.notAcquired(mu.key, &r, err)
-		return nil, mu.mistake(op, err)
+		return nil, mistake(op, mu.key, err)
 	}
 	for outer := m.outer(ctx, mu.key); outer != nil && (takes == nil || takes.From == ""); outer = m.outer(ctx, mu.key) {
 		if h, err := outer.reenter(ctx, &r); h != nil || err != nil {
@@ -274,7 +274,7 @@ func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 		}
 		return h.t.m.lossError(op, h.Key(), &l)
 	case lettucecompat.OutcomeUnknown:
-		return &Error{Op: op, Key: h.Key(), Outcome: observe.OutcomeUnknown, Err: joined(ErrUnknown, r.Err)}
+		return newError(op, h.Key(), joined(ErrUnknown, r.Err))
 	}
 	return newError(op, h.Key(), joined(ErrUnavailable, r.Err))
 }

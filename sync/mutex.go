@@ -57,7 +57,7 @@ func (m *Manager) NewMutex(cfg LockConfig) (*Mutex, error) {
 		err = cmp.Or(m.validKey(cfg.Key), m.replicasFit(&normal))
 	}
 	if err != nil {
-		return nil, &Error{Op: "new mutex", Key: cfg.Key, Outcome: observe.OutcomeMistake, Err: err}
+		return nil, newError("new mutex", cfg.Key, err)
 	}
 	normal.Key = ""
 	m.lookout.Serve(normal.LongWait)
@@ -147,7 +147,7 @@ func (mu *Mutex) lock(ctx context.Context, op string, kind queue.Kind) error {
 		m.selfDeadlock(k)
 	}
 	if m.closing.Load() {
-		err := mu.mistake(op, ErrClosed)
+		err := mistake(op, mu.key, ErrClosed)
 		m.notAcquired(mu.key, &r, err)
 		return err
 	}
@@ -170,7 +170,7 @@ func (mu *Mutex) Unlock() {
 	k := mu.find()
 	o := mu.owner(k)
 	if o == nil {
-		panic(mu.mistake("unlock", joined(ErrNotHeld, whose(k))))
+		panic(mistake("unlock", mu.key, joined(ErrNotHeld, whose(k))))
 	}
 	mu.m.unlock(o)
 }
@@ -301,11 +301,7 @@ var errNoManager = configError("Mutex", "was not made by a Manager; use Manager.
 // not valid.
 func (mu *Mutex) unusable(op string) *Error {
 	if mu == nil || mu.m == nil {
-		return &Error{Op: op, Outcome: observe.OutcomeMistake, Err: errNoManager}
+		return newError(op, "", errNoManager)
 	}
-	return mu.mistake(op, mu.m.validKey(mu.key))
-}
-
-func (mu *Mutex) mistake(op string, err error) *Error {
-	return &Error{Op: op, Key: mu.key, Outcome: observe.OutcomeMistake, Err: err}
+	return mistake(op, mu.key, mu.m.validKey(mu.key))
 }

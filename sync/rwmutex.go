@@ -8,7 +8,6 @@ import (
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/queue"
 	"github.com/anteroom/anteroom/sync/internal/lock"
-	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // RWMutex is a lock shared by all processes that use the same key in the same Redis, which many may hold to read, or one
@@ -54,7 +53,7 @@ func (m *Manager) RWMutex(key string) *RWMutex {
 func (m *Manager) NewRWMutex(cfg LockConfig) (*RWMutex, error) {
 	rw := new(RWMutex)
 	if err := rw.init(m, cfg.Key, cfg, ofRWMutex); err != nil {
-		return nil, &Error{Op: "new rwmutex", Key: cfg.Key, Outcome: observe.OutcomeMistake, Err: err}
+		return nil, newError("new rwmutex", cfg.Key, err)
 	}
 	return rw, nil
 }
@@ -133,7 +132,7 @@ func (rw *RWMutex) Unlock() {
 		o = k.State().Writes
 	}
 	if o == nil || o.Kind.CanNotify() {
-		panic(rw.mistake(op, ErrNotHeld))
+		panic(mistake(op, rw.key, ErrNotHeld))
 	}
 	rw.m.unlock(o)
 }
@@ -167,7 +166,7 @@ func (rw *RWMutex) wlock(ctx context.Context, op string, kind queue.Kind) error 
 	defer k.Done()
 	rw.waitsForItself(k, kind)
 	if m.closing.Load() {
-		err := rw.mistake(op, ErrClosed)
+		err := mistake(op, rw.key, ErrClosed)
 		m.notAcquired(rw.key, &r, err)
 		return err
 	}

@@ -5,7 +5,6 @@ import (
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/queue"
-	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // Semaphore has a number of units, its capacity, that all processes which use the same key in the same Redis share. Who
@@ -33,7 +32,7 @@ func (m *Manager) Semaphore(key string, capacity int64) *Semaphore {
 func (m *Manager) NewSemaphore(cfg LockConfig, capacity int64) (*Semaphore, error) {
 	s := new(Semaphore)
 	if err := s.initSemaphore(m, cfg.Key, cfg, capacity); err != nil {
-		return nil, &Error{Op: "new semaphore", Key: cfg.Key, Outcome: observe.OutcomeMistake, Err: err}
+		return nil, newError("new semaphore", cfg.Key, err)
 	}
 	return s, nil
 }

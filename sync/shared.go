@@ -89,13 +89,9 @@ func (c *LockConfig) mustFitShared(capacity int64) error {
 // unusable is the error of a lock without settings.
 func (s *sharedLock) unusable(op string) *Error {
 	if s == nil || s.m == nil {
-		return &Error{Op: op, Outcome: observe.OutcomeMistake, Err: errNoManager}
+		return newError(op, "", errNoManager)
 	}
-	return s.mistake(op, s.err)
-}
-
-func (s *sharedLock) mistake(op string, err error) *Error {
-	return &Error{Op: op, Key: s.key, Outcome: observe.OutcomeMistake, Err: err}
+	return mistake(op, s.key, s.err)
 }
 
 // usable panics where no Manager has made the lock, or it cannot be used.
@@ -155,7 +151,7 @@ func (s *sharedLock) acquire(ctx context.Context, op string, kind queue.Kind, un
 	ctx = m.acquiring(ctx, s.key, &r)
 	if err := r.apply(opts); err != nil {
 		m.notAcquired(s.key, &r, err)
-		return nil, s.mistake(op, err)
+		return nil, mistake(op, s.key, err)
 	}
 	for outer := m.outer(ctx, s.key); outer != nil && again; outer = m.outer(ctx, s.key) {
 		if h, err := outer.reenter(ctx, &r); h != nil || err != nil {
@@ -217,7 +213,7 @@ func (s *sharedLock) enterUnnamed(ctx context.Context, op string, kind queue.Kin
 	r := request{op: op, kind: kind | queue.NoNotify, settings: s.settings, units: units}
 	s.m.acquiring(context.Background(), s.key, &r)
 	if err := r.apply(nil); err != nil {
-		m := s.mistake(op, err)
+		m := mistake(op, s.key, err)
 		s.m.notAcquired(s.key, &r, m)
 		return m
 	}
@@ -259,13 +255,13 @@ func (s *sharedLock) leave(op string, units int64) {
 	s.usable(op)
 	k := s.find()
 	if k == nil {
-		panic(s.mistake(op, ErrNotHeld))
+		panic(mistake(op, s.key, ErrNotHeld))
 	}
 	defer func() {
 		switch p := recover().(type) {
 		case nil:
 		case string: // the gate's
-			panic(s.mistake(op, joined(ErrNotHeld, ownText(strings.TrimPrefix(p, "queue: ")))))
+			panic(mistake(op, s.key, joined(ErrNotHeld, ownText(strings.TrimPrefix(p, "queue: ")))))
 		default:
 			panic(p)
 		}

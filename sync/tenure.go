@@ -212,7 +212,7 @@ func (m *Manager) exit(op string, o lock.Possession, wait, values context.Contex
 	outcome := observe.OutcomeReleased
 	switch {
 	case r.Stale:
-		err := &Error{Op: op, Key: key, Outcome: observe.OutcomeMistake, Err: ErrNotHeld}
+		err := mistake(op, key, ErrNotHeld)
 		m.reports.Released(class, "", 0, err.Err, ended)
 		return err
 	case r.HandedOff:
