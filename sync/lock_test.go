@@ -332,24 +332,6 @@ func TestWaitLimitsAreExact(t *testing.T) {
 	})
 }
 
-func TestReleaseWakesAnotherProcessWithoutWaitingForTheLease(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded) {
-		a, _ := manager(t, s.client(), anteroom.Config{})
-		b, _ := manager(t, s.client(), anteroom.Config{})
-		h := acquire(t, a.Mutex("k"))
-		got := make(chan *anteroom.Hold)
-		go func() { got <- must[*anteroom.Hold](t)(b.Mutex("k").Acquire(bg)) }()
-		time.Sleep(100 * time.Millisecond)
-		start := time.Now()
-		ok(t, h.Release(bg))
-		h2 := <-got
-		if d := time.Since(start); d > 5*time.Millisecond {
-			t.Fatalf("the waiter came in %v after the release", d)
-		}
-		ok(t, h2.Release(bg))
-	})
-}
-
 // Where nothing but the release has found the loss, Unlock's event says as much as any other.
 func TestMutex_UnlockOfALostLockSaysWhy(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
