@@ -17,14 +17,7 @@ import (
 // for here, sorted by key. It asks nobody; each key's part is consistent in
 // itself. It is for monitoring, not for synchronization control.
 func (m *Manager) Snapshot() []observe.State {
-	keys, now := m.locks.All(), time.Now()
-	states := make([]observe.State, 0, len(keys))
-	for _, k := range keys {
-		states = append(states, m.state(k, now, -1))
-	}
-	for _, k := range m.locks.AllShared() {
-		states = append(states, m.sharedState(k, now, -1))
-	}
+	states := m.Survey(observe.SurveyOptions{}).States
 	slices.SortFunc(states, func(a, b observe.State) int { return strings.Compare(a.Key, b.Key) })
 	return states
 }
