@@ -82,25 +82,6 @@ func TestClose_NobodyEntersWhatWasGivenUp(t *testing.T) {
 	})
 }
 
-// CloseWithin gives a holder its time to the end, and no longer.
-func TestCloseWithinIsBounded(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded) {
-		m, _ := manager(t, s.client(), anteroom.Config{})
-		hold := acquire(t, m.Mutex("k"))
-		start := time.Now()
-		err := m.CloseWithin(3 * time.Second)
-		if took := time.Since(start); took < 2900*time.Millisecond || took > 3*time.Second {
-			t.Errorf("closed after %v, want at most 3s", took)
-		}
-		if !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("error is %v, want DeadlineExceeded, since a lock was held", err)
-		}
-		if !errors.Is(hold.Err(), anteroom.ErrClosed) {
-			t.Errorf("the hold says %v, want ErrClosed", hold.Err())
-		}
-	})
-}
-
 // Redis has granted, and the answer hangs: Close waits until the field is cleaned up.
 func TestCloseWaitsForAnAttemptUnderWay(t *testing.T) {
 	for range 100 {
