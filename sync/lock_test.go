@@ -3,6 +3,8 @@ package anteroom_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -65,17 +67,19 @@ func TestLockIsReentrantUpTo255(t *testing.T) {
 	})
 }
 
+// Who unlocks what another goroutine has locked learns whose it is.
 func TestUnlockByAnotherPanics(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
-		m, _ := manager(t, s.client(), anteroom.Config{})
+		m, _ := manager(t, s.client(), anteroom.Config{RecordCallSites: true})
 		mu := mutex(t, m, anteroom.LockConfig{Key: "k", Reentrant: true})
 		if err := panics(t, mu.Unlock); !errors.Is(err, anteroom.ErrNotHeld) {
 			t.Fatalf("unlock of an unlocked lock: %v", err)
 		}
 		mu.Lock()
+		whose := fmt.Sprintf("locked by goroutine %d at ", m.Snapshot()[0].Goroutine)
 		done := make(chan error)
 		go func() { done <- panics(t, mu.Unlock) }()
-		if err := <-done; !errors.Is(err, anteroom.ErrNotHeld) {
+		if err := <-done; !errors.Is(err, anteroom.ErrNotHeld) || !strings.Contains(err.Error(), whose) || !strings.Contains(err.Error(), "lock_test.go:") {
 			t.Fatalf("unlock by another goroutine: %v", err)
 		}
 		if !mu.Held() {
