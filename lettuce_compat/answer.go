@@ -74,7 +74,7 @@ func (c *Client) parseState(s *Statement, cmd *command, left error) Answer {
 	case []any:
 		a, refusal, ok = parseWords(v)
 	}
-	if !ok || !c.noteRefusal(s.Key, refusal) {
+	if !ok || !c.noteRefusal(refusal) {
 		return Answer{Outcome: OutcomeUnknown, Err: ErrMalformed}
 	}
 	return a

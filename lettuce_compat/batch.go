@@ -11,8 +11,8 @@ import (
 type Renewal struct {
 	Key, Field string
 	Lease      time.Duration
-	// Replicas is the number of replicas that must confirm the renewal within ReplicaTimeout (default: half the time
-	// limit). Only Extend minds them. Keep the timeout below the client's ReadTimeout.
+	// Replicas is the number of replicas that must confirm the renewal within ReplicaTimeout. Only Extend minds them.
+	// Keep the timeout below the client's ReadTimeout.
 	Replicas       int
 	ReplicaTimeout time.Duration
 	Note           string // for people: stored with the field, and announced to its watchers. Only Extend minds it

@@ -51,10 +51,6 @@ func limitsOf(rdb Redis) (clientLimits, error) {
 	return limits, nil
 }
 
-// Bounded reports whether the user's client is known to keep to the deadline of a context, so that a caller that
-// sends on its own goroutine is back at its time limit.
-func (c *Client) Bounded() bool { return c.limits.holds == 0 }
-
 // ReadTimeout returns after how long the user's client gives up an answer that it reads; 0 where it does not, or that is not
 // known.
 func (c *Client) ReadTimeout() time.Duration { return max(c.limits.read, 0) }
@@ -64,7 +60,11 @@ func (c *Client) ReadTimeout() time.Duration { return max(c.limits.read, 0) }
 // *redis.ClusterClient nothing is known, and nothing is said.
 func (c *Client) Costs(replicas bool) []string {
 	var costs []string
-	if c.limits.holds > 0 && c.limits.known {
+	switch {
+	case !c.limits.known:
+	case c.limits.holds == unlimited:
+		costs = append(costs, "set WriteTimeout on the client: without it a command that the server does not read keeps its goroutine and its connection")
+	case c.limits.holds > 0:
 		costs = append(costs, fmt.Sprintf("set ContextTimeoutEnabled on the client: without it a command that times out keeps its goroutine and its connection for up to %v", c.limits.read))
 	}
 	if need := underWay(c.opt.MaxInFlight, replicas); c.limits.known && c.limits.pool < need {

@@ -65,10 +65,10 @@ func TestCluster(t *testing.T) {
 	w := watchConfirmed(t, c, "a{t}b")
 	want(t, "release", c.State(ctx, givesFenced("a{t}b", 9)).Word, hasNothing)
 	signal(t, "release", w.C())
-	if _, err := c.Probe(ctx); err != nil {
+	if err := c.Probe(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Ping(ctx, 0); err != nil {
+	if err := c.Ping(ctx, 0); err != nil {
 		t.Fatal(err)
 	}
 	if info, err := c.Inspect(ctx, "a{b", false); err != nil || info.Token == 0 {

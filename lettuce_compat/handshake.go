@@ -38,7 +38,7 @@ const (
 // Greet is Ping that also asks whether the server knows scripts, which a Sentinel does not. What an ACL refuses is not
 // asked here but by Rehearse.
 func (c *Client) Greet(ctx context.Context, timeout time.Duration) error {
-	if _, err := c.Ping(ctx, timeout); err != nil {
+	if err := c.Ping(ctx, timeout); err != nil {
 		return err
 	}
 	_, err := c.one(ctx, c.single.keep, newRequest(newCommand(0, "evalsha", noSuchScript, "0")), time.Now(), timeout)

@@ -35,7 +35,7 @@ func TestInject_NamesNeverMeet(t *testing.T) {
 	watches := make([]*lettucecompat.Watch, len(hostileKeys))
 	for i, key := range hostileKeys {
 		ask := fenced(key, i)
-		ask.Terms = &lettucecompat.Terms{Call: lease, Lease: lease, Life: lease, Fenced: true} // all last until they are renewed
+		ask.Terms = &lettucecompat.Terms{Call: lease, Lease: lease, Life: lease, Fenced: true, RecordTime: lettucecompat.DefaultRecordTime} // all last until they are renewed
 		got := c.State(ctx, ask)
 		if got.Outcome != ok || got.Word != has || got.Token == 0 {
 			t.Fatalf("%.40q: %+v", key, got)

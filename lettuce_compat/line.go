@@ -51,15 +51,12 @@ func (c *Client) window(key string) string {
 }
 
 // noteRefusal warns of a message that was refused; 0: none was. It reports whether an answer can say so.
-func (c *Client) noteRefusal(key string, refusal int64) bool {
+func (c *Client) noteRefusal(refusal int64) bool {
 	switch refusal {
 	case 0:
 		return true
-	case refusedRelease:
-		c.warn.raise(Warning{Kind: WarnPublishRefused, Channel: c.opt.Dialect.channel(key)})
-		return true
-	case refusedCall:
-		c.warn.raise(Warning{Kind: WarnPublishRefused, Channel: ownPrefix + "*"})
+	case refusedRelease, refusedCall:
+		c.warn.raise(Warning{Kind: WarnPublishRefused})
 		return true
 	}
 	return false
@@ -69,14 +66,6 @@ func (c *Client) noteRefusal(key string, refusal int64) bool {
 // ends. At least 1, since 0 would delete the key.
 func millis(d time.Duration) string {
 	return strconv.FormatInt(max(1, int64((d+time.Millisecond-1)/time.Millisecond)), 10)
-}
-
-// recordMillis prints how long a fencing record lives.
-func recordMillis(d time.Duration) string {
-	if d <= 0 {
-		d = DefaultRecordTime
-	}
-	return millis(d)
 }
 
 // fromMillis turns the answer of PTTL into a duration, negative for no end.

@@ -35,10 +35,10 @@ func NewClientID(name string) string {
 		host = "host"
 	}
 	host = strings.Map(func(r rune) rune {
-		if r < 0x80 && idByte(byte(r)) {
-			return r
+		if notInID(r) {
+			return '-'
 		}
-		return '-'
+		return r
 	}, host)
 	if len(host) > maxHost {
 		host = host[:maxHost]
@@ -46,9 +46,14 @@ func NewClientID(name string) string {
 	return fmt.Sprintf("%s-%d-%s", host, os.Getpid(), incarnation)
 }
 
-// idByte reports whether b is allowed in a client id. The forced-release script recognises client ids by the same set.
-func idByte(b byte) bool {
-	return b >= '0' && b <= '9' || b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b == '-' || b == '_' || b == '.'
+// ValidClientName reports whether NewClientID takes the name, which may be empty.
+func ValidClientName(name string) bool {
+	return len(name) <= MaxClientName && !strings.ContainsFunc(name, notInID)
+}
+
+// notInID reports whether r is not allowed in a client id. The forced-release script recognises client ids by the same set.
+func notInID(r rune) bool {
+	return !(r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r == '-' || r == '_' || r == '.')
 }
 
 func checkClientID(id string) error {
@@ -57,7 +62,7 @@ func checkClientID(id string) error {
 		return configError("Options.ClientID", "is empty: use NewClientID")
 	case len(id) > maxClientID:
 		return configError("Options.ClientID", fmt.Sprintf("%d bytes, at most %d", len(id), maxClientID))
-	case strings.ContainsFunc(id, func(r rune) bool { return r >= 0x80 || !idByte(byte(r)) }):
+	case strings.ContainsFunc(id, notInID):
 		return configError("Options.ClientID", fmt.Sprintf("%q: only letters, digits, '.', '_' and '-' are allowed", id))
 	}
 	return nil

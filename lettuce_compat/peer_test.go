@@ -44,7 +44,7 @@ const (
 // terms and fencedTerms are those of all tests that do not care.
 var (
 	terms       = &lettucecompat.Terms{Call: callLease, Lease: lease, Life: lease}
-	fencedTerms = &lettucecompat.Terms{Call: callLease, Lease: lease, Life: lease, Fenced: true}
+	fencedTerms = &lettucecompat.Terms{Call: callLease, Lease: lease, Life: lease, Fenced: true, RecordTime: lettucecompat.DefaultRecordTime}
 	stringTerms = &lettucecompat.Terms{Call: callLease, Lease: lease, Life: lease, Strings: true}
 )
 
@@ -214,7 +214,7 @@ func (p *peer) retries() time.Duration {
 // silent checks that nothing has arrived until now: a probe comes behind all that was published before it.
 func (p *peer) silent() {
 	p.t.Helper()
-	if _, err := p.Probe(ctx); err != nil {
+	if err := p.Probe(ctx); err != nil {
 		p.t.Fatal(err)
 	}
 	select {

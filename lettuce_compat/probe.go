@@ -12,11 +12,11 @@ import (
 )
 
 // Ping asks whether a server answers, within timeout (0: Options.CommandTimeout). On a cluster any master may answer.
-func (c *Client) Ping(ctx context.Context, timeout time.Duration) (rtt time.Duration, err error) {
+func (c *Client) Ping(ctx context.Context, timeout time.Duration) error {
 	start := time.Now()
 	outcome, err := c.one(ctx, c.single.keep, newRequest(newCommand(0, "ping")), start, timeout)
 	c.observe("ping", outcome, start)
-	return time.Since(start), err
+	return err
 }
 
 // RehearseRequest says what a Rehearse is about.
@@ -67,15 +67,12 @@ func (c *Client) rehearse(ctx context.Context, r RehearseRequest, step string) e
 // back on the subscription connection, at most one CommandTimeout. This alone finds a connection that is open but
 // delivers nothing (a hung proxy, a demoted master), which is then dropped and made anew (ErrNotDelivered). An error
 // of the publication itself says nothing about the subscription and leaves it alone. Without anything subscribed yet,
-// or if the ACL refuses the channel, it returns 0 and nil: there is nothing to probe.
-func (c *Client) Probe(ctx context.Context) (time.Duration, error) {
+// or if the ACL refuses the channel, it returns nil: there is nothing to probe.
+func (c *Client) Probe(ctx context.Context) error {
 	start := time.Now()
 	outcome, err := c.probe(ctx)
 	c.observe("probe", outcome, start)
-	if err != nil || outcome == OutcomeGone {
-		return 0, err
-	}
-	return time.Since(start), nil
+	return err
 }
 
 // probe answers OutcomeGone when there is nothing to probe.

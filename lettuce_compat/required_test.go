@@ -170,8 +170,8 @@ func TestACL_EachRightIsNeeded(t *testing.T) {
 	must2(x.Inspect(ctx, "k", false))
 	w := watchConfirmed(t, a.Client, "k")
 	w.Close()
-	must2(x.Probe(ctx))
-	must2(x.Ping(ctx, 0))
+	want(t, "probe", x.Probe(ctx), nil)
+	want(t, "ping", x.Ping(ctx, 0), nil)
 	must2(newClient(t, b.rdb).ForceRelease(ctx, "k", false)) // which needs +del, too
 	a.wantWord("confirm", a.confirm(), has)
 	select {
@@ -220,15 +220,14 @@ func TestState_P14_TheOwnChannelIsRequired(t *testing.T) {
 	a.Subscribe()
 	w := <-a.warns
 	want(t, "warning", w.Kind, lettucecompat.WarnChannelRefused)
-	want(t, "channel", w.Channel, "anteroom:client:a")
 	want(t, "listening", a.Listening(), false)
 	for what, err := range map[string]error{"ask": a.ask().Err, "rehearsal": a.Rehearse(ctx, lettucecompat.RehearseRequest{Key: "k"})} {
 		if !lettucecompat.Permanent(err) || !strings.Contains(err.Error(), "NOPERM") || what == "ask" && !strings.Contains(err.Error(), "anteroom:client:a") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if d, err := a.Probe(ctx); d != 0 || err != nil {
-		t.Fatalf("probe: %v, %v", d, err)
+	if err := a.Probe(ctx); err != nil {
+		t.Fatal(err)
 	}
 	a.wantWord("renew", a.state(unit, 1, 1), has)
 	a.releases()
@@ -256,7 +255,6 @@ func TestState_P14_WhoMayNotPublish(t *testing.T) {
 	a.releases()
 	w := <-a.warns
 	want(t, "warning", w.Kind, lettucecompat.WarnPublishRefused)
-	want(t, "channel", w.Channel, "anteroom:client:*")
 	x.silent()
 	x.unit = x.wantWord("confirm", x.confirm(), has).Unit
 	x.releases()

@@ -194,7 +194,7 @@ func TestCloseRefusesAndWaits(t *testing.T) {
 		want(t, "outcome", got.Outcome, failed)
 		want(t, "error", got.Err, lettucecompat.ErrClosed)
 		want(t, "renew", c.Extend(ctx, lettucecompat.Renewal{Key: "k", Field: me(1)}, 0).Err, lettucecompat.ErrClosed)
-		_, err := c.Probe(ctx)
+		err := c.Probe(ctx)
 		want(t, "probe", err, lettucecompat.ErrClosed)
 		c.Subscribe()
 		late := c.Watch("other")
@@ -218,7 +218,7 @@ func TestObservers(t *testing.T) {
 	c.State(ctx, asks("k", 2))
 	c.Renew(ctx, []lettucecompat.Renewal{{Key: "k", Field: me(1), Lease: time.Second}, {Key: "x", Field: me(1), Lease: time.Second}}, 0)
 	c.State(ctx, gives("k", 1))
-	if _, err := c.Ping(ctx, 0); err != nil {
+	if err := c.Ping(ctx, 0); err != nil {
 		t.Fatal(err)
 	}
 	wants := []lettucecompat.CommandStat{{Name: "ask", Outcome: ok}, {Name: "ask", Outcome: ok}, {Name: "renew", Outcome: gone}, {Name: "release", Outcome: ok}, {Name: "ping", Outcome: ok}}

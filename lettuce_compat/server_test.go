@@ -87,7 +87,7 @@ func TestACLOneChannelRefused(t *testing.T) {
 		signal(t, "confirmation", w.C())
 		want(t, "confirmed", w.Confirmed(), true)
 	}
-	if _, err := c.Probe(ctx); err != nil {
+	if err := c.Probe(ctx); err != nil {
 		t.Fatal(err)
 	}
 }

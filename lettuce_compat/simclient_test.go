@@ -56,7 +56,7 @@ func (c *simClient) born() {
 	c.id = fmt.Sprintf("c%d-%d", c.base, c.epoch)
 	c.clients[c.id] = c
 	c.capacity = all
-	c.terms = &lettucecompat.Terms{Call: simCall * time.Millisecond, Lease: simLease * time.Millisecond, Life: simLife * time.Millisecond, Fenced: true}
+	c.terms = &lettucecompat.Terms{Call: simCall * time.Millisecond, Lease: simLease * time.Millisecond, Life: simLife * time.Millisecond, Fenced: true, RecordTime: lettucecompat.DefaultRecordTime}
 	if c.semaphore {
 		c.capacity = 7
 		if c.base == 0 {

@@ -92,10 +92,9 @@ func (s *subscriber) refuse(answer redis.Error) bool {
 		return false
 	}
 	s.mu.Lock()
-	var refused string
 	single := s.lists[chAsked].Len() == 1
 	for ch := s.firstLocked(chAsked); ch != nil; ch = s.firstLocked(chAsked) {
-		ch.alone, ch.since, refused = true, time.Now(), ch.name
+		ch.alone, ch.since = true, time.Now()
 		switch {
 		case !single:
 			s.putLocked(ch, chPending)
@@ -112,7 +111,7 @@ func (s *subscriber) refuse(answer redis.Error) bool {
 	s.kickLocked()
 	s.mu.Unlock()
 	if single {
-		s.c.warn.raise(Warning{Kind: WarnChannelRefused, Channel: refused, Err: answer})
+		s.c.warn.raise(Warning{Kind: WarnChannelRefused, Err: answer})
 	}
 	return true
 }
@@ -139,7 +138,7 @@ func (s *subscriber) deliver(m *redis.Message) {
 	s.mu.Unlock()
 	// What it says is not used: the answer to the next statement decides.
 	if _, valid := s.c.opt.Dialect.ParseRelease(m.Channel, m.Payload); !valid {
-		s.c.warn.raise(Warning{Kind: WarnMalformedMessage, Channel: m.Channel})
+		s.c.warn.raise(Warning{Kind: WarnMalformedMessage})
 	}
 }
 
@@ -156,7 +155,7 @@ func (s *subscriber) deliverOwn(m *redis.Message) {
 	}
 	message, ok := parseMessage(m.Payload, s.c.word)
 	if !ok {
-		s.c.warn.raise(Warning{Kind: WarnMalformedMessage, Channel: m.Channel})
+		s.c.warn.raise(Warning{Kind: WarnMalformedMessage})
 	} else if s.c.opt.OnMessage != nil {
 		s.c.opt.OnMessage(message)
 	}

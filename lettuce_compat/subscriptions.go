@@ -1,6 +1,8 @@
 package lettucecompat
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -106,10 +108,7 @@ func (s *subscriptions) rehome(from *subscriber) {
 		return
 	}
 	s.mu.Lock()
-	moving := make([]*channel, 0, len(from.channels))
-	for _, ch := range from.channels {
-		moving = append(moving, ch)
-	}
+	moving := slices.Collect(maps.Values(from.channels))
 	s.mu.Unlock()
 	for _, ch := range moving {
 		home := s.home(ch.key)

@@ -17,7 +17,7 @@ type Terms struct {
 	// count as seen whenever a client waits in line.
 	Strings    bool
 	Fenced     bool          // a grant has a token
-	RecordTime time.Duration // how long the fencing record lives after its last grant; 0: DefaultRecordTime
+	RecordTime time.Duration // how long the fencing record lives after its last grant
 	// Capacity is how many units of a Semaphore all clients may have together, as this one sees it. 0: it is an RWMutex.
 	// A Mutex has none.
 	Capacity int64
@@ -47,7 +47,7 @@ func (t *Terms) of(c *Client) *termsText {
 	}
 	kind, capacity := t.kind()
 	said := &termsText{
-		client: c, multi: multi, call: millis(t.Call), record: recordMillis(t.RecordTime), kind: kind + " " + strconv.FormatInt(capacity, 10),
+		client: c, multi: multi, call: millis(t.Call), record: millis(t.RecordTime), kind: kind + " " + strconv.FormatInt(capacity, 10),
 		text: strings.Join([]string{millis(t.Lease), millis(t.Life), how, c.word}, " "),
 	}
 	t.said.Store(said)

@@ -2,6 +2,8 @@ package lettucecompat
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 )
@@ -114,10 +116,7 @@ func (tr *tracking) move(from *tracker) {
 		return
 	}
 	tr.mu.Lock()
-	all := make([]*Tracked, 0, len(from.held))
-	for _, e := range from.held {
-		all = append(all, e)
-	}
+	all := slices.Collect(maps.Values(from.held))
 	tr.mu.Unlock()
 	for _, e := range all {
 		addr := tr.c.addr(e.Key)

@@ -143,7 +143,7 @@ func (c *Client) parseUnits(s *UnitsStatement, cmd *command, left error) UnitsAn
 	case []any:
 		a, refusal, ok = parseUnitWords(v)
 	}
-	if !ok || !c.noteRefusal(s.Key, refusal) {
+	if !ok || !c.noteRefusal(refusal) {
 		return UnitsAnswer{Outcome: OutcomeUnknown, Err: ErrMalformed}
 	}
 	return a

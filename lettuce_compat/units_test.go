@@ -17,7 +17,7 @@ const all = lettucecompat.AllUnits
 // The terms of an RWMutex, of one with tokens, and of a Semaphore.
 var (
 	rwTerms       = &lettucecompat.Terms{Call: callLease, Lease: lease, Life: lease}
-	fencedRWTerms = &lettucecompat.Terms{Call: callLease, Lease: lease, Life: lease, Fenced: true}
+	fencedRWTerms = &lettucecompat.Terms{Call: callLease, Lease: lease, Life: lease, Fenced: true, RecordTime: lettucecompat.DefaultRecordTime}
 )
 
 func semaphore(capacity int64) *lettucecompat.Terms {

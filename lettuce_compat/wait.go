@@ -20,9 +20,6 @@ type waitFor struct {
 // extendSynced renews and waits for replicas.
 func (c *Client) extendSynced(ctx context.Context, r Renewal, now time.Time, limit time.Duration) RenewReply {
 	w := &waitFor{replicas: r.Replicas, timeout: r.ReplicaTimeout}
-	if w.timeout <= 0 {
-		w.timeout = limit / 2
-	}
 	cmd := c.renewCommand([]Renewal{r})
 	k := &request{cmds: []*command{cmd}, wait: w}
 	left := c.senders(r.Key).synced.do(ctx, k, now, limit+w.timeout)

@@ -25,16 +25,10 @@ const (
 	warningKinds
 )
 
-// String returns the name used in logs.
-func (k WarningKind) String() string {
-	return [...]string{"publish_refused", "channel_refused", "malformed_message", "hidden_cluster", "tracking_refused", "invalid"}[min(k, warningKinds)]
-}
-
 // Warning is something that works badly without failing.
 type Warning struct {
-	Kind    WarningKind
-	Channel string // of the newest occurrence
-	Err     error  // nil where there is none
+	Kind WarningKind
+	Err  error // nil where there is none
 	// Count is the number of occurrences since the last report of this kind, this one included: at most one report of
 	// a kind is made in warningInterval.
 	Count int

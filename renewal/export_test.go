@@ -49,6 +49,26 @@ func (m *Manager) Shards() int {
 	return len(m.shards)
 }
 
+// Waiting returns how many leases are due and wait for a slot.
+func (m *Manager) Waiting() (n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, s := range m.shards {
+		n += s.waiting
+	}
+	return n
+}
+
+// InFlight returns the number of batches under way.
+func (m *Manager) InFlight() (n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, s := range m.shards {
+		n += s.flying
+	}
+	return n
+}
+
 // Check returns what is wrong with the Manager's structures, or "".
 func (m *Manager) Check() string {
 	m.mu.Lock()

@@ -157,7 +157,7 @@ func TestManager_I4_HangingBatchesDelayNoDeadline(t *testing.T) {
 		close(free)
 		synctest.Wait()
 		equal(t, "sends for what is lost", s.count(), 4)
-		equal(t, "slots", m.Stats().InFlight, 0)
+		equal(t, "slots", m.InFlight(), 0)
 		equal(t, "shards", m.Shards(), 0)
 		m.Stop()
 	})
@@ -182,14 +182,14 @@ func TestLease_I5_NothingIsSentAfterEnd(t *testing.T) {
 			bubble(t, cfg, func(t *testing.T, m *renewal.Manager) {
 				flying, queued, later := m.Add(spec(1, k)), m.Add(spec(2, k)), m.Add(spec(3, k))
 				time.Sleep(10500 * time.Millisecond)
-				equal(t, "waiting", m.Stats().Waiting, 2)
+				equal(t, "waiting", m.Waiting(), 2)
 				for _, l := range []*renewal.Lease{flying, queued, later} {
 					equal(t, "End", l.End(), true)
 					equal(t, "End again", l.End(), false)
 					equal(t, "Lose after End", l.Lose(renewal.Cause{}), false)
 					equal(t, "valid", l.Valid(m.Now()), false)
 				}
-				equal(t, "waiting after End", m.Stats().Waiting, 0)
+				equal(t, "waiting after End", m.Waiting(), 0)
 				time.Sleep(time.Hour)
 				equal(t, "sends", s.count(), 1)
 				equal(t, "renewals", flying.Renewals(), 0)
@@ -238,10 +238,10 @@ func TestLease_I5_StopRenewingWhileWaiting(t *testing.T) {
 	bubble(t, renewal.Config{Sender: s, BatchSize: 1, InFlight: 1}, func(t *testing.T, m *renewal.Manager) {
 		first, queued := m.Add(spec(1, k)), m.Add(spec(2, k))
 		time.Sleep(10500 * time.Millisecond)
-		equal(t, "waiting", m.Stats().Waiting, 1)
+		equal(t, "waiting", m.Waiting(), 1)
 		first.StopRenewing()
 		queued.StopRenewing()
-		equal(t, "waiting afterwards", m.Stats().Waiting, 0)
+		equal(t, "waiting afterwards", m.Waiting(), 0)
 		equal(t, "next due", queued.NextDue(), time.Time{})
 		time.Sleep(time.Hour)
 		equal(t, "sends", s.count(), 1)
@@ -263,10 +263,8 @@ func TestManager_I6_InFlightLimit(t *testing.T) {
 			m.Add(sp)
 		}
 		time.Sleep(10*time.Second + 50*time.Millisecond)
-		st := m.Stats()
-		equal(t, "in flight", st.InFlight, 6)
-		equal(t, "waiting", st.Waiting, 140)
-		equal(t, "waiting since", time.Since(st.OldestWaiting), 50*time.Millisecond)
+		equal(t, "in flight", m.InFlight(), 6)
+		equal(t, "waiting", m.Waiting(), 140)
 		time.Sleep(500 * time.Millisecond)
 		synctest.Wait()
 		equal(t, "most of a", s.most["a"], 3)
@@ -275,7 +273,7 @@ func TestManager_I6_InFlightLimit(t *testing.T) {
 		for _, b := range s.sent() {
 			equal(t, "batch", len(b.items), 10)
 		}
-		equal(t, "in flight in the end", m.Stats().InFlight, 0)
+		equal(t, "in flight in the end", m.InFlight(), 0)
 	})
 }
 
@@ -302,7 +300,7 @@ func TestManager_I6_AHungShardDelaysNoOther(t *testing.T) {
 		time.Sleep(5 * time.Minute)
 		synctest.Wait()
 		equal(t, "losses", k.total(), 1000)
-		equal(t, "slots, after the last deadline", m.Stats().InFlight, 0)
+		equal(t, "slots, after the last deadline", m.InFlight(), 0)
 		for _, l := range good {
 			if l.Renewals() != 30 || !l.Healthy() {
 				t.Fatalf("%d renewals of a good lease, want 30", l.Renewals())

@@ -5,11 +5,6 @@ import "time"
 // Stats is a picture of a Manager at one moment, for monitoring and for the
 // watchdog; not for synchronization control.
 type Stats struct {
-	// Leases is the number of active leases, Waiting how many of them are due
-	// and wait for a slot, InFlight the number of batches under way.
-	Leases, Waiting, InFlight int
-	// Running is false before Start and after Stop.
-	Running bool
 	// LastRound is when the loop's last round began; zero when there was none.
 	// While there are leases there is a round at least each second. Without
 	// leases the loop sleeps and LastRound grows old, which is no fault.
@@ -18,10 +13,6 @@ type Stats struct {
 	// renewal or its deadline; zero without leases. Far in the past it means
 	// that the loop is stalled.
 	NextDue time.Time
-	// OldestWaiting is since when the longest waiting lease is due; zero when
-	// none waits. Far in the past it means that a shard is slow or hangs,
-	// which a new loop does not cure.
-	OldestWaiting time.Time
 	// Answered and Failed count the leases that got a usable answer, or none,
 	// in about the last minute. What the master says to be gone is answered.
 	Answered, Failed uint64
@@ -41,20 +32,11 @@ func (s Stats) SuccessRate() float64 {
 func (m *Manager) Stats() Stats {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s := Stats{Leases: m.heap.Len(), Running: m.run != nil}
+	var s Stats
 	if m.last.wall != 0 {
 		s.LastRound = m.clock.time(m.last.at)
 	}
 	s.NextDue = m.clock.time(m.firstLocked())
-	oldest := int64(never)
-	for _, sh := range m.shards {
-		s.Waiting += sh.waiting
-		s.InFlight += sh.flying
-		if l := sh.first(); l != nil {
-			oldest = min(oldest, l.due.Load())
-		}
-	}
-	s.OldestWaiting = m.clock.time(oldest)
 	s.Answered, s.Failed = m.window.sum(m.clock.now())
 	return s
 }

@@ -46,32 +46,60 @@ func TestALostSendIsCleanedUpAfterAReplicaRefusal(t *testing.T) {
 	}
 }
 
-// The same where the grant was lost: an earlier send of its field may still arrive.
-func TestALostSendIsCleanedUpAfterALoss(t *testing.T) {
+// lateSend gives f a hold of "k" by the second ask: the first one is on its way until arrives is called.
+func lateSend(t *testing.T, cfg anteroom.LockConfig, opts []anteroom.AcquireOption, f func(t *testing.T, s *embedded, m *anteroom.Manager, h *anteroom.Hold, arrives func())) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		slow, fast := s.network(), s.network()
 		over := slow
 		rdb := s.clientDialing(func(ctx context.Context, nw, addr string) (net.Conn, error) { return over.Dial(ctx, nw, addr) })
 		m, _ := manager(t, rdb, anteroom.Config{})
-		mu := m.Mutex("k")
-		ok(t, acquire(t, mu).Release(bg)) // a connection is made
+		ok(t, acquire(t, m.Mutex("warm")).Release(bg)) // a connection is made
 		over = fast
 		slow.BlackHole()
-		h := acquire(t, mu) // by a repeat; the first send is still on its way
-		_, err := m.ForceRelease(bg, "k")
-		ok(t, err)
-		time.Sleep(10 * time.Millisecond)
-		if h.Held() {
-			t.Fatal("no report")
-		}
-		_ = h.Release(bg)
-		slow.Heal() // now the first attempt arrives
-		time.Sleep(5 * time.Second)
-		if s.Exists("k") {
-			fields, _ := s.HKeys("k")
-			t.Errorf("left behind without anybody to clean it up: %v, TTL %v, %+v", fields, s.TTL("k"), m.Snapshot())
-		}
+		cfg.Key = "k"
+		f(t, s, m, acquire(t, mutex(t, m, cfg), opts...), slow.Heal)
 	})
+}
+
+// The same where the lock was held by a later ask, however the hold has ended: the first ask may still arrive.
+func TestALostSendIsCleanedUpAfterAHold(t *testing.T) {
+	for name, c := range map[string]struct {
+		cfg anteroom.LockConfig
+		end func(t *testing.T, s *embedded, m *anteroom.Manager, h *anteroom.Hold)
+	}{
+		"a loss": {end: func(t *testing.T, _ *embedded, m *anteroom.Manager, h *anteroom.Hold) {
+			_, err := m.ForceRelease(bg, "k")
+			ok(t, err)
+			time.Sleep(10 * time.Millisecond)
+			if h.Held() {
+				t.Fatal("no report")
+			}
+			_ = h.Release(bg)
+		}},
+		"a release that finds nothing": {end: func(t *testing.T, s *embedded, _ *anteroom.Manager, h *anteroom.Hold) {
+			s.Del("k")
+			t.Log(h.Release(bg)) // ErrLost: found gone when it was released
+		}},
+		"MinHold": {cfg: anteroom.LockConfig{MinHold: 2 * time.Second}, end: func(t *testing.T, s *embedded, _ *anteroom.Manager, h *anteroom.Hold) {
+			ok(t, h.Release(bg))
+			time.Sleep(2200 * time.Millisecond) // MinHold is over
+			if s.Exists("k") {
+				t.Fatal("still kept")
+			}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lateSend(t, c.cfg, nil, func(t *testing.T, s *embedded, m *anteroom.Manager, h *anteroom.Hold, arrives func()) {
+				c.end(t, s, m, h)
+				arrives()
+				time.Sleep(5 * time.Second)
+				if s.Exists("k") {
+					fields, _ := s.HKeys("k")
+					t.Errorf("left behind without anybody to clean it up: %v, TTL %v, %+v", fields, s.TTL("k"), m.Snapshot())
+				}
+			})
+		})
+	}
 }
 
 // Clean-ups and granted attempts of one key, many times, with the race detector.
@@ -173,16 +201,7 @@ func TestALostSendDoesNotEndALockEarly(t *testing.T) {
 		"fixed lease": func(_ *anteroom.Manager, h *anteroom.Hold) { <-h.Context().Done() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, s *embedded) {
-				slow, fast := s.network(), s.network()
-				over := slow
-				rdb := s.clientDialing(func(ctx context.Context, nw, addr string) (net.Conn, error) { return over.Dial(ctx, nw, addr) })
-				m, _ := manager(t, rdb, anteroom.Config{})
-				mu := m.Mutex("k")
-				ok(t, acquire(t, mu).Release(bg)) // a connection is made
-				over = fast
-				slow.BlackHole()                                    // the first send is on its way for a long time
-				h := acquire(t, mu, anteroom.Lease(20*time.Second)) // by a repeat
+			lateSend(t, anteroom.LockConfig{}, []anteroom.AcquireOption{anteroom.Lease(20 * time.Second)}, func(t *testing.T, s *embedded, m *anteroom.Manager, h *anteroom.Hold, arrives func()) {
 				giveUp(m, h)
 				for s.TTL("k") > 100*time.Millisecond {
 					time.Sleep(50 * time.Millisecond)
@@ -192,7 +211,7 @@ func TestALostSendDoesNotEndALockEarly(t *testing.T) {
 				}
 				_ = h.Release(bg)
 				time.Sleep(time.Second)
-				slow.Heal()
+				arrives()
 				time.Sleep(30 * time.Second)
 			})
 		})

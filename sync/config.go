@@ -112,7 +112,7 @@ func (c Config) normal() (Config, error) {
 	}
 	c.LongWait = cmp.Or(c.LongWait, defaultLongWait)
 	switch {
-	case !validClientID(c.ClientID):
+	case !lettucecompat.ValidClientName(c.ClientID):
 		return c, configError("ClientID", "is %q; use at most %d letters, digits, '.', '_' and '-'", c.ClientID, lettucecompat.MaxClientName)
 	case !c.Dialect.wire().Valid():
 		return c, configError("Dialect", "is %d; use one of the constants of type Dialect", c.Dialect)
@@ -121,7 +121,7 @@ func (c Config) normal() (Config, error) {
 	case c.Defaults.Key != "":
 		return c, configError("Defaults.Key", "is %q; leave it empty, Manager.Mutex is given the key", c.Defaults.Key)
 	}
-	if err := first(
+	if err := cmp.Or(
 		within("CommandTimeout", c.CommandTimeout, time.Millisecond, time.Minute, "", 0),
 		validLongWait(c.LongWait),
 		within("MaxInFlight", c.MaxInFlight, 1, maxInFlight, "", 0),
@@ -133,12 +133,6 @@ func (c Config) normal() (Config, error) {
 		return c, fmt.Errorf("%w: Defaults.%s", ErrConfig, strings.TrimPrefix(err.Error(), ErrConfig.Error()+": "))
 	}
 	return c, nil
-}
-
-func validClientID(id string) bool {
-	return len(id) <= lettucecompat.MaxClientName && !strings.ContainsFunc(id, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-", r))
-	})
 }
 
 // commandTimeout is the time limit of a command about a lock with this lease.

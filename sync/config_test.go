@@ -114,7 +114,7 @@ func TestDefaults(t *testing.T) {
 // In the others they can be used side by side.
 func TestTwoConfigurationsForOneLiveKey(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
-		m, _ := manager(t, s.client(), anteroom.Config{})
+		m, _ := manager(t, s.client(), anteroom.Config{RecordCallSites: true})
 		base := anteroom.LockConfig{Key: "k", LeaseTime: 20 * time.Second}
 		h := acquire(t, mutex(t, m, base))
 		other := map[string]any{
@@ -144,7 +144,8 @@ func TestTwoConfigurationsForOneLiveKey(t *testing.T) {
 				}
 				continue
 			}
-			if !errors.Is(err, anteroom.ErrConfig) || !strings.Contains(err.Error(), name+" ") {
+			if !errors.Is(err, anteroom.ErrConfig) || !strings.Contains(err.Error(), name+" ") || !strings.Contains(err.Error(), "(here: ") ||
+				!strings.Contains(err.Error(), "config_test.go:") || !strings.Contains(err.Error(), ", in use: ") {
 				t.Errorf("%s: %v", name, err)
 			}
 			if e := panics(t, func() { mutex(t, m, cfg).TryLock() }); !errors.Is(e, anteroom.ErrConfig) {

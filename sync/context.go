@@ -36,7 +36,7 @@ func newHoldContext(parent context.Context, h *Hold) *holdContext {
 // Err compares with the clock, so that a process that was stopped past its
 // deadline sees the end before a timer or goroutine had a chance to run.
 func (c *holdContext) Err() error {
-	_ = c.h.err() // ends the context where the deadline has passed
+	_ = c.h.Err() // ends the context where the deadline has passed
 	return c.Context.Err()
 }
 
@@ -86,24 +86,9 @@ func (h *Hold) Context() context.Context {
 	if released {
 		ctx.end(h.releasedError())
 	} else {
-		_ = h.err() // ends the context where the lock is lost
+		_ = h.Err() // ends the context where the lock is lost
 	}
 	return ctx
-}
-
-// err is Hold.Err. A loss that it finds by the clock ends the contexts of the tenure.
-func (h *Hold) err() error {
-	if h == nil {
-		return errNilHold
-	}
-	released, loss := h.check("hold")
-	if released {
-		return h.releasedError()
-	}
-	if loss != nil {
-		h.t.end(loss)
-	}
-	return loss
 }
 
 // check reports whether h was released, and otherwise returns why it is lost, or nil.

@@ -93,6 +93,11 @@ func newError(op, key string, err error) *Error {
 	return &Error{Op: op, Key: key, Outcome: outcomeOf(err), Err: err}
 }
 
+// mistake returns the *Error of an operation that the program must not have called then.
+func mistake(op, key string, err error) *Error {
+	return &Error{Op: op, Key: key, Outcome: observe.OutcomeMistake, Err: err}
+}
+
 // outcomeOf says how an operation ended that failed with err.
 func outcomeOf(err error) observe.Outcome {
 	switch {

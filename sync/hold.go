@@ -65,16 +65,9 @@ func (mu *Mutex) acquire(ctx context.Context, op string, kind queue.Kind, takes 
 	m := mu.m
 	r := request{op: op, kind: kind, settings: mu.settings}
 	ctx = m.acquiring(ctx, mu.key, &r)
-	for _, o := range opts {
-		if o.take == nil { // of the zero AcquireOption
-			continue
-		}
-		var err error
-		if r, err = o.take(r); err != nil {
-			err := mu.mistake(op, err)
-			m.notAcquired(mu.key, &r, err)
-			return nil, err
-		}
+	if err := r.apply(opts); err != nil {
+		m.notAcquired(mu.key, &r, err)
+		return nil, mistake(op, mu.key, err)
 	}
 	for outer := m.outer(ctx, mu.key); outer != nil && (takes == nil || takes.From == ""); outer = m.outer(ctx, mu.key) {
 		if h, err := outer.reenter(ctx, &r); h != nil || err != nil {
@@ -196,10 +189,22 @@ func (h *Hold) Since() time.Time {
 // Err returns nil while the lock is held, an *Error that wraps ErrLost once it is
 // lost, and one that wraps ErrNotHeld after Release. It compares with the clock
 // when asked, so it is right also after this process was stopped for a while.
-func (h *Hold) Err() error { return h.err() }
+func (h *Hold) Err() error {
+	if h == nil {
+		return errNilHold
+	}
+	released, loss := h.check("hold")
+	if released {
+		return h.releasedError()
+	}
+	if loss != nil {
+		h.t.end(loss) // which the clock may have shown before anybody else has noticed
+	}
+	return loss
+}
 
 // Held reports whether Err returns nil.
-func (h *Hold) Held() bool { return h.err() == nil }
+func (h *Hold) Held() bool { return h.Err() == nil }
 
 // Token returns the fencing token of this hold, which is larger than that of every
 // hold before it, so that a resource which has seen a later one can refuse this one.
@@ -229,7 +234,7 @@ func (h *Hold) Deadline() time.Time {
 
 // TTL returns how long it is until Deadline, 0 once the lock is not held any more.
 func (h *Hold) TTL() time.Duration {
-	if h.err() != nil {
+	if h.Err() != nil {
 		return 0
 	}
 	return max(time.Until(h.Deadline()), 0)
@@ -249,7 +254,7 @@ func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 	if err := within("d", d, minLease, maxLease, ""); err != nil {
 		return newError(op, h.Key(), err)
 	}
-	if err := h.err(); err != nil {
+	if err := h.Err(); err != nil {
 		return err
 	}
 	if h.t.share() != nil {
@@ -258,7 +263,7 @@ func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 	r := h.t.owner.Extend(ctx, d)
 	switch r.Outcome {
 	case lettucecompat.OutcomeOK:
-		return h.err()
+		return h.Err()
 	case lettucecompat.OutcomeGone:
 		if released, _ := h.check(op); released {
 			return h.releasedError()
@@ -269,7 +274,7 @@ func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 		}
 		return h.t.m.lossError(op, h.Key(), &l)
 	case lettucecompat.OutcomeUnknown:
-		return &Error{Op: op, Key: h.Key(), Outcome: observe.OutcomeUnknown, Err: joined(ErrUnknown, r.Err)}
+		return newError(op, h.Key(), joined(ErrUnknown, r.Err))
 	}
 	return newError(op, h.Key(), joined(ErrUnavailable, r.Err))
 }

@@ -2,7 +2,6 @@ package anteroom
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
@@ -117,15 +116,10 @@ func (m *Manager) stringHolders(key string) bool {
 
 // asked words the failure of a command that needs no clean-up.
 func asked(op, key string, err error) error {
-	switch {
-	case lettucecompat.Permanent(err):
-		return newError(op, key, needsPerson(err))
-	case errors.Is(err, lettucecompat.ErrClosed):
-		return newError(op, key, ErrClosed)
-	case lettucecompat.Uncertain(err):
+	if lettucecompat.Uncertain(err) {
 		return newError(op, key, joined(ErrUnknown, err))
 	}
-	return newError(op, key, joined(ErrUnavailable, err))
+	return notReached(op, key, err, "")
 }
 
 // Destroy checks that this Manager keeps nothing of key, which can then be used with any configuration. A Manager drops
@@ -137,11 +131,12 @@ func (m *Manager) Destroy(key string) error {
 	if err := m.validKey(key); err != nil {
 		return newError(op, key, err)
 	}
-	k := m.locks.Find(key)
-	if k != nil {
+	if k := m.locks.Find(key); k != nil {
 		k.Done()
+		return newError(op, key, ErrInUse)
 	}
-	if k != nil || m.locks.UsedShared(key) != nil {
+	if k := m.locks.FindShared(key); k != nil {
+		k.Done()
 		return newError(op, key, ErrInUse)
 	}
 	return nil

@@ -3,7 +3,6 @@ package anteroom_test
 import (
 	"context"
 	"fmt"
-	"net"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -14,56 +13,6 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 	"github.com/anteroom/anteroom/sync/observe"
 )
-
-// As TestALostSendIsCleanedUpAfterALoss, but the release itself finds the field gone.
-func TestALostSendIsCleanedUpAfterAReleaseThatFoundNothing(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded) {
-		slow, fast := s.network(), s.network()
-		over := slow
-		rdb := s.clientDialing(func(ctx context.Context, nw, addr string) (net.Conn, error) { return over.Dial(ctx, nw, addr) })
-		m, _ := manager(t, rdb, anteroom.Config{})
-		mu := m.Mutex("k")
-		ok(t, acquire(t, mu).Release(bg)) // a connection is made
-		over = fast
-		slow.BlackHole()
-		h := acquire(t, mu) // by a repeat; the first send is still on its way
-		s.Del("k")
-		t.Log(h.Release(bg)) // ErrLost: found gone when it was released
-		slow.Heal()          // now the first attempt arrives
-		time.Sleep(5 * time.Second)
-		if s.Exists("k") {
-			fields, _ := s.HKeys("k")
-			t.Errorf("left behind without anybody to clean it up: %v, TTL %v, %+v", fields, s.TTL("k"), m.Snapshot())
-		}
-	})
-}
-
-// As above with MinHold: the mark of the release is not taken for the late acquire.
-func TestALostSendIsCleanedUpAfterMinHold(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded) {
-		slow, fast := s.network(), s.network()
-		over := slow
-		rdb := s.clientDialing(func(ctx context.Context, nw, addr string) (net.Conn, error) { return over.Dial(ctx, nw, addr) })
-		m, _ := manager(t, rdb, anteroom.Config{})
-		warm := m.Mutex("warm")
-		ok(t, acquire(t, warm).Release(bg)) // a connection is made
-		mu := mutex(t, m, anteroom.LockConfig{Key: "k", MinHold: 2 * time.Second})
-		over = fast
-		slow.BlackHole()
-		h := acquire(t, mu) // by a repeat; the first send is still on its way
-		ok(t, h.Release(bg))
-		time.Sleep(2200 * time.Millisecond) // MinHold is over
-		if s.Exists("k") {
-			t.Fatal("still kept")
-		}
-		slow.Heal() // now the first attempt arrives
-		time.Sleep(5 * time.Second)
-		if s.Exists("k") {
-			fields, _ := s.HKeys("k")
-			t.Errorf("left behind without anybody to clean it up: %v, TTL %v, %+v", fields, s.TTL("k"), m.Snapshot())
-		}
-	})
-}
 
 // stall keeps scripts about one key from being sent for a while, as a connection does
 // that drops packets.

@@ -15,7 +15,6 @@ import (
 	"github.com/anteroom/anteroom/renewal"
 	"github.com/anteroom/anteroom/sync/internal/lock"
 	"github.com/anteroom/anteroom/sync/internal/report"
-	"github.com/anteroom/anteroom/sync/observe"
 	"github.com/anteroom/anteroom/watchdog"
 )
 
@@ -72,12 +71,9 @@ func NewManager(rdb Redis, cfg Config) (*Manager, error) {
 }
 
 func newManager(op string, rdb Redis, cfg Config) (*Manager, error) {
-	fail := func(err error) (*Manager, error) {
-		return nil, &Error{Op: op, Outcome: observe.OutcomeMistake, Err: err}
-	}
 	cfg, err := cfg.normal()
 	if err != nil {
-		return fail(err)
+		return nil, newError(op, "", err)
 	}
 	cfg.ClientID = cfg.Dialect.wire().NewClientID(cfg.ClientID)
 	m := &Manager{cfg: cfg, goroutine: goid.Reader(), closed: make(chan struct{}), shared: map[use]*settings{}}
@@ -97,11 +93,11 @@ func newManager(op string, rdb Redis, cfg Config) (*Manager, error) {
 		OnSubscription: m.subscription, OnWarning: m.reports.Warning, OnCommand: onCommand,
 	})
 	if err != nil {
-		return fail(joined(ErrConfig, err))
+		return nil, newError(op, "", joined(ErrConfig, err))
 	}
 	if err := m.replicasFit(&defaults); err != nil {
 		m.wire.Close()
-		return fail(err)
+		return nil, newError(op, "", err)
 	}
 	m.reports.Start()
 	m.locks = lock.New(lock.Config{

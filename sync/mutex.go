@@ -3,14 +3,12 @@ package anteroom
 import (
 	"cmp"
 	"context"
-	"errors"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/anteroom/anteroom/queue"
-	"github.com/anteroom/anteroom/renewal"
 	"github.com/anteroom/anteroom/sync/internal/lock"
 	"github.com/anteroom/anteroom/sync/internal/report"
 	"github.com/anteroom/anteroom/sync/observe"
@@ -59,7 +57,7 @@ func (m *Manager) NewMutex(cfg LockConfig) (*Mutex, error) {
 		err = cmp.Or(m.validKey(cfg.Key), m.replicasFit(&normal))
 	}
 	if err != nil {
-		return nil, &Error{Op: "new mutex", Key: cfg.Key, Outcome: observe.OutcomeMistake, Err: err}
+		return nil, newError("new mutex", cfg.Key, err)
 	}
 	normal.Key = ""
 	m.lookout.Serve(normal.LongWait)
@@ -102,9 +100,7 @@ func (mu *Mutex) Lock() {
 // means that Redis did not answer.
 // It panics for mistakes in the program, as Lock does.
 func (mu *Mutex) TryLock() bool {
-	err := mu.lock(context.Background(), "try lock", queue.Try|queue.Refusable|queue.NoNotify)
-	panicOnMistake(err)
-	return err == nil
+	return succeeded(mu.lock(context.Background(), "try lock", queue.Try|queue.Refusable|queue.NoNotify))
 }
 
 // TryLockFor is TryLock that waits up to d for the lock. A d of zero or less does
@@ -115,16 +111,15 @@ func (mu *Mutex) TryLockFor(d time.Duration) bool {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
-	err := mu.lock(ctx, "try lock", queue.Refusable|queue.NoNotify)
-	panicOnMistake(err)
-	return err == nil
+	return succeeded(mu.lock(ctx, "try lock", queue.Refusable|queue.NoNotify))
 }
 
-// panicOnMistake panics for what no answer of a server could have caused.
-func panicOnMistake(err error) {
+// succeeded reports whether err is nil. It panics for what no answer of a server could have caused.
+func succeeded(err error) bool {
 	if e, ok := err.(*Error); ok && e.Outcome == observe.OutcomeMistake {
 		panic(e)
 	}
+	return err == nil
 }
 
 // lock enters for Lock, TryLock and TryLockFor.
@@ -152,7 +147,7 @@ func (mu *Mutex) lock(ctx context.Context, op string, kind queue.Kind) error {
 		m.selfDeadlock(k)
 	}
 	if m.closing.Load() {
-		err := mu.mistake(op, ErrClosed)
+		err := mistake(op, mu.key, ErrClosed)
 		m.notAcquired(mu.key, &r, err)
 		return err
 	}
@@ -175,19 +170,16 @@ func (mu *Mutex) Unlock() {
 	k := mu.find()
 	o := mu.owner(k)
 	if o == nil {
-		panic(mu.mistake("unlock", joined(ErrNotHeld, whose(k))))
+		panic(mistake("unlock", mu.key, joined(ErrNotHeld, whose(k))))
 	}
-	err := mu.m.exit("unlock", o, nil, context.Background())
-	if err != nil {
-		panicOnMistake(err)
-		// A release that continues in the background has raised its own event.
-		if e, ok := err.(*Error); ok && e.Outcome == observe.OutcomeLost {
-			c := o.Held().LossOr(renewal.ReasonGone).Cause
-			if l, is := errors.AsType[*loss](err); is {
-				c = l.Cause
-			}
-			mu.m.reports.UnlockLost(o.Held(), o.CallSite, c, e.Since, e.Err)
-		}
+	mu.m.unlock(o)
+}
+
+// unlock ends one unit of o, which came by Lock.
+func (m *Manager) unlock(o lock.Possession) {
+	err := m.exit("unlock", o, nil, context.Background())
+	if e, is := err.(*Error); !succeeded(err) && is && e.Outcome == observe.OutcomeLost { // what continues in the background has raised its own event
+		m.reports.UnlockLost(o.Grant(), o.Who().CallSite, e.Err.(*loss).Cause, e.Since, e.Err)
 	}
 }
 
@@ -201,8 +193,9 @@ func (mu *Mutex) use() (*lock.Key, error) {
 	}
 	k := m.locks.Key(mu.key, &mu.settings.lock)
 	err := m.compatible(settingsOf(k), mu.settings, siteOf(k))
-	if used := m.locks.UsedShared(mu.key); used != nil {
-		err = m.compatible(used.Of.(*settings), mu.settings, "")
+	if other := m.locks.FindShared(mu.key); other != nil {
+		err = m.compatible(other.Settings().Of.(*settings), mu.settings, "")
+		other.Done()
 	}
 	if err != nil {
 		k.Done()
@@ -308,11 +301,7 @@ var errNoManager = configError("Mutex", "was not made by a Manager; use Manager.
 // not valid.
 func (mu *Mutex) unusable(op string) *Error {
 	if mu == nil || mu.m == nil {
-		return &Error{Op: op, Outcome: observe.OutcomeMistake, Err: errNoManager}
+		return newError(op, "", errNoManager)
 	}
-	return mu.mistake(op, mu.m.validKey(mu.key))
-}
-
-func (mu *Mutex) mistake(op string, err error) *Error {
-	return &Error{Op: op, Key: mu.key, Outcome: observe.OutcomeMistake, Err: err}
+	return mistake(op, mu.key, mu.m.validKey(mu.key))
 }

@@ -6,7 +6,6 @@ import (
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/sync/internal/lock"
-	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // Open returns a Manager on the Redis that url names, with a client of its own, which
@@ -42,7 +41,7 @@ func Open(ctx context.Context, url string, cfg Config) (*Manager, error) {
 		CommandTimeout: max(cfg.CommandTimeout, cfg.Defaults.ReplicaTimeout), MaxInFlight: cfg.MaxInFlight,
 	})
 	if err != nil {
-		return nil, &Error{Op: op, Outcome: observe.OutcomeMistake, Err: configError("url", "is wrong: %v", err)}
+		return nil, newError(op, "", configError("url", "is wrong: %v", err))
 	}
 	m, err := newManager(op, rdb, cfg)
 	if err != nil {

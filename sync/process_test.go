@@ -277,7 +277,8 @@ func TestSync_I1_ExclusionAcrossProcesses(t *testing.T) {
 }
 
 // Two processes whose goroutines never stop asking: each gets its share of every 2 s.
-// As in TestTurnsBetweenTwoManagers, a measurement that other tests spoil is repeated.
+// Other tests on the same machine may take the processor from one of them for a
+// whole window, so a window that fails is measured again, twice at most.
 func TestTurnsBetweenTwoProcesses(t *testing.T) {
 	s := testredis.Start(t)
 	for _, fair := range []string{"false", "true"} {

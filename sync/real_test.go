@@ -146,67 +146,6 @@ func total(stats map[string]int64) int64 {
 	return n
 }
 
-// With a second process waiting all the time, both get their share of every 2 s.
-// Other tests on the same machine may take the processor from one of them for a
-// whole window, so a window that fails is measured again, twice at most.
-func TestTurnsBetweenTwoManagers(t *testing.T) {
-	s := testredis.Start(t)
-	for _, fair := range []bool{false, true} {
-		t.Run(fmt.Sprintf("fair=%v", fair), func(t *testing.T) {
-			var a, b int64
-			for try := range 3 {
-				ok := true
-				for window, n := range turns(t, s, fair) {
-					a, b = n[0], n[1]
-					t.Logf("try %d, window %d: %d and %d", try, window, a, b)
-					ok = ok && min(a, b)*100 >= 30*(a+b)
-				}
-				if ok {
-					return
-				}
-			}
-			t.Errorf("one of the two has less than 30 %% of 2 s, three times in a row")
-		})
-	}
-}
-
-// turns lets two Managers compete and returns how often each had the lock in each of
-// two windows of 2 s.
-func turns(t *testing.T, s *testredis.Server, fair bool) [2][2]int64 {
-	t.Helper()
-	var counts [2][2]atomic.Int64
-	var window atomic.Int32
-	var stop atomic.Bool
-	var wg sync.WaitGroup
-	inside := 0
-	for i := range 2 {
-		m, _ := manager(t, s.Client(t), anteroom.Config{})
-		mu := mutex(t, m, anteroom.LockConfig{Key: fmt.Sprint("k", fair), Fair: fair})
-		for range 32 {
-			wg.Go(func() {
-				for !stop.Load() {
-					mu.Lock()
-					inside++
-					mu.Unlock()
-					if w := window.Load(); w < 2 {
-						counts[w][i].Add(1)
-					}
-				}
-			})
-		}
-	}
-	var result [2][2]int64
-	for w := range 2 {
-		timer := time.NewTimer(2 * time.Second)
-		<-timer.C
-		window.Store(int32(w + 1))
-		result[w] = [2]int64{counts[w][0].Load(), counts[w][1].Load()}
-	}
-	stop.Store(true)
-	wg.Wait()
-	return result
-}
-
 // Redis under SIGSTOP: far below the client's read timeout the caller is free, and
 // when it runs again nothing stays behind.
 func TestCancelledAcquireWhileRedisIsStopped(t *testing.T) {

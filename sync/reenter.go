@@ -81,7 +81,7 @@ func (mu *Mutex) reenter(k *lock.Key, op string, goroutine uint64, try bool) err
 	switch err {
 	case nil:
 	case queue.ErrCountLimit:
-		return mu.mistake(op, ErrReentryLimit)
+		return mistake(op, mu.key, ErrReentryLimit)
 	default:
 		return &Error{Op: op, Key: mu.key, Outcome: observe.OutcomeLost, Err: ErrLost}
 	}

@@ -23,6 +23,26 @@ type request struct {
 	attempt  report.Attempt
 }
 
+// apply reads the options of an acquisition.
+func (r *request) apply(opts []AcquireOption) error {
+	if n := r.settings.capacity; n > ofMutex && (r.units < 1 || r.units > n) {
+		return configError("n", "is %d; it must be from 1 to the capacity, here %d", r.units, n)
+	}
+	for _, o := range opts {
+		if o.take == nil { // of the zero AcquireOption
+			continue
+		}
+		var err error
+		if *r, err = o.take(*r); err != nil {
+			return err
+		}
+	}
+	if r.note != "" && r.settings.capacity != ofMutex {
+		return configError("Note", "is for a Mutex: the units of a process have no place for it")
+	}
+	return nil
+}
+
 // AcquireOption changes one acquisition; see Wait, Lease and Note.
 type AcquireOption struct {
 	take func(request) (request, error) // by value: a request that its options point to would be on the heap

@@ -8,7 +8,6 @@ import (
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/queue"
 	"github.com/anteroom/anteroom/sync/internal/lock"
-	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // RWMutex is a lock shared by all processes that use the same key in the same Redis, which many may hold to read, or one
@@ -54,7 +53,7 @@ func (m *Manager) RWMutex(key string) *RWMutex {
 func (m *Manager) NewRWMutex(cfg LockConfig) (*RWMutex, error) {
 	rw := new(RWMutex)
 	if err := rw.init(m, cfg.Key, cfg, ofRWMutex); err != nil {
-		return nil, &Error{Op: "new rwmutex", Key: cfg.Key, Outcome: observe.OutcomeMistake, Err: err}
+		return nil, newError("new rwmutex", cfg.Key, err)
 	}
 	return rw, nil
 }
@@ -87,9 +86,7 @@ func (rw *RWMutex) RUnlock() { rw.leave("runlock", toRead) }
 // process no longer uses, and keeps for up to 10 ms, counts as held. Where TryRLock asks Redis it takes up to
 // CommandTimeout; false also means that Redis did not answer. It panics as RLock does.
 func (rw *RWMutex) TryRLock() bool {
-	err := rw.rlock(context.Background(), "try rlock", queue.Try|queue.Refusable)
-	panicOnMistake(err)
-	return err == nil
+	return succeeded(rw.rlock(context.Background(), "try rlock", queue.Try|queue.Refusable))
 }
 
 // TryRLockFor is TryRLock that waits up to d. A d of zero or less does not wait.
@@ -99,9 +96,7 @@ func (rw *RWMutex) TryRLockFor(d time.Duration) bool {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
-	err := rw.rlock(ctx, "try rlock", queue.Refusable)
-	panicOnMistake(err)
-	return err == nil
+	return succeeded(rw.rlock(ctx, "try rlock", queue.Refusable))
 }
 
 func (rw *RWMutex) rlock(ctx context.Context, op string, kind queue.Kind) error {
@@ -134,21 +129,19 @@ func (rw *RWMutex) Unlock() {
 	rw.check(op)
 	var o *lock.Share
 	if k := rw.find(); k != nil {
-		o = k.Writer()
+		o = k.State().Writes
 	}
-	if o == nil {
-		panic(rw.mistake(op, ErrNotHeld))
+	if o == nil || o.Kind.CanNotify() {
+		panic(mistake(op, rw.key, ErrNotHeld))
 	}
-	rw.unlock(op, o)
+	rw.m.unlock(o)
 }
 
 // TryLock takes the lock to write if nobody holds it or waits for it, and reports whether it did. What another process no
 // longer uses counts as held for up to 10 ms, and for about a second if several have read there by RLock. Otherwise it is as
 // TryRLock.
 func (rw *RWMutex) TryLock() bool {
-	err := rw.wlock(context.Background(), "try lock", queue.Try|queue.Refusable|queue.NoNotify)
-	panicOnMistake(err)
-	return err == nil
+	return succeeded(rw.wlock(context.Background(), "try lock", queue.Try|queue.Refusable|queue.NoNotify))
 }
 
 // TryLockFor is TryLock that waits up to d. A d of zero or less does not wait.
@@ -158,9 +151,7 @@ func (rw *RWMutex) TryLockFor(d time.Duration) bool {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
-	err := rw.wlock(ctx, "try lock", queue.Refusable|queue.NoNotify)
-	panicOnMistake(err)
-	return err == nil
+	return succeeded(rw.wlock(ctx, "try lock", queue.Refusable|queue.NoNotify))
 }
 
 func (rw *RWMutex) wlock(ctx context.Context, op string, kind queue.Kind) error {
@@ -175,12 +166,12 @@ func (rw *RWMutex) wlock(ctx context.Context, op string, kind queue.Kind) error 
 	defer k.Done()
 	rw.waitsForItself(k, kind)
 	if m.closing.Load() {
-		err := rw.mistake(op, ErrClosed)
+		err := mistake(op, rw.key, ErrClosed)
 		m.notAcquired(rw.key, &r, err)
 		return err
 	}
 	return rw.enter(ctx, k, &r, &lock.Share{
-		Units: toWrite, Goroutine: uint64(m.goroutine()), Kind: kind, CallSite: m.callSite(), Holder: unnotifiedShares{},
+		Units: toWrite, Goroutine: uint64(m.goroutine()), Kind: kind, CallSite: m.callSite(),
 	})
 }
 
@@ -259,7 +250,7 @@ func (h *Hold) Units() int64 {
 // wait may come in. All Holds that entered again by a context of this one read from then on, too. A hold that reads stays as it
 // is. It returns what Err returns, or ErrConfig for the hold of another kind of lock.
 func (h *Hold) Downgrade() error {
-	if err := h.err(); err != nil {
+	if err := h.Err(); err != nil {
 		return err
 	}
 	if h.t.share() == nil || settingsIn(h.t.share()).capacity != ofRWMutex {

@@ -5,7 +5,6 @@ import (
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/queue"
-	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // Semaphore has a number of units, its capacity, that all processes which use the same key in the same Redis share. Who
@@ -33,7 +32,7 @@ func (m *Manager) Semaphore(key string, capacity int64) *Semaphore {
 func (m *Manager) NewSemaphore(cfg LockConfig, capacity int64) (*Semaphore, error) {
 	s := new(Semaphore)
 	if err := s.initSemaphore(m, cfg.Key, cfg, capacity); err != nil {
-		return nil, &Error{Op: "new semaphore", Key: cfg.Key, Outcome: observe.OutcomeMistake, Err: err}
+		return nil, newError("new semaphore", cfg.Key, err)
 	}
 	return s, nil
 }
@@ -108,9 +107,7 @@ func (w *Weighted) Acquire(ctx context.Context, n int64) error {
 // TryAcquire takes n units if they are free and nobody waits, as Semaphore.TryAcquire finds it, and reports whether it did.
 // Where it asks Redis it takes up to CommandTimeout; false also means that Redis did not answer. It panics for mistakes in the program.
 func (w *Weighted) TryAcquire(n int64) bool {
-	err := w.enter(context.Background(), "try acquire", queue.Try|queue.Refusable, n)
-	panicOnMistake(err)
-	return err == nil
+	return succeeded(w.enter(context.Background(), "try acquire", queue.Try|queue.Refusable, n))
 }
 
 func (w *Weighted) enter(ctx context.Context, op string, kind queue.Kind, n int64) error {

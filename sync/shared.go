@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/anteroom/anteroom/queue"
-	"github.com/anteroom/anteroom/renewal"
 	"github.com/anteroom/anteroom/sync/internal/lock"
 	"github.com/anteroom/anteroom/sync/observe"
 )
@@ -90,13 +89,9 @@ func (c *LockConfig) mustFitShared(capacity int64) error {
 // unusable is the error of a lock without settings.
 func (s *sharedLock) unusable(op string) *Error {
 	if s == nil || s.m == nil {
-		return &Error{Op: op, Outcome: observe.OutcomeMistake, Err: errNoManager}
+		return newError(op, "", errNoManager)
 	}
-	return s.mistake(op, s.err)
-}
-
-func (s *sharedLock) mistake(op string, err error) *Error {
-	return &Error{Op: op, Key: s.key, Outcome: observe.OutcomeMistake, Err: err}
+	return mistake(op, s.key, s.err)
 }
 
 // usable panics where no Manager has made the lock, or it cannot be used.
@@ -156,7 +151,7 @@ func (s *sharedLock) acquire(ctx context.Context, op string, kind queue.Kind, un
 	ctx = m.acquiring(ctx, s.key, &r)
 	if err := r.apply(opts); err != nil {
 		m.notAcquired(s.key, &r, err)
-		return nil, s.mistake(op, err)
+		return nil, mistake(op, s.key, err)
 	}
 	for outer := m.outer(ctx, s.key); outer != nil && again; outer = m.outer(ctx, s.key) {
 		if h, err := outer.reenter(ctx, &r); h != nil || err != nil {
@@ -192,26 +187,6 @@ func (s *sharedLock) acquire(ctx context.Context, op string, kind queue.Kind, un
 	return h, nil
 }
 
-// apply reads the options of an acquisition of units.
-func (r *request) apply(opts []AcquireOption) error {
-	if limit := max(r.settings.capacity, 1); r.settings.capacity > ofMutex && (r.units < 1 || r.units > limit) {
-		return configError("n", "is %d; it must be from 1 to the capacity, here %d", r.units, limit)
-	}
-	for _, o := range opts {
-		if o.take == nil { // of the zero AcquireOption
-			continue
-		}
-		var err error
-		if *r, err = o.take(*r); err != nil {
-			return err
-		}
-	}
-	if r.note != "" {
-		return configError("Note", "is for a Mutex: the units of a process have no place for it")
-	}
-	return nil
-}
-
 // enter brings share in, or returns an *Error.
 func (s *sharedLock) enter(ctx context.Context, k *lock.SharedKey, r *request, share *lock.Share) error {
 	err := ctx.Err()
@@ -238,7 +213,7 @@ func (s *sharedLock) enterUnnamed(ctx context.Context, op string, kind queue.Kin
 	r := request{op: op, kind: kind | queue.NoNotify, settings: s.settings, units: units}
 	s.m.acquiring(context.Background(), s.key, &r)
 	if err := r.apply(nil); err != nil {
-		m := s.mistake(op, err)
+		m := mistake(op, s.key, err)
 		s.m.notAcquired(s.key, &r, m)
 		return m
 	}
@@ -267,20 +242,12 @@ func (s *sharedLock) enterUnnamed(ctx context.Context, op string, kind queue.Kin
 // waitsForItself reports a caller whose goroutine holds what it is about to wait for.
 func (s *sharedLock) waitsForItself(k *lock.SharedKey, kind queue.Kind) {
 	if w := k.Gate().Demand().Writer; w != 0 && !kind.IsTry() && w == uint64(s.m.goroutine()) {
-		s.m.reports.SelfDeadlock(s.key, s.cfg.Name, writerSite(k), "Acquire, RAcquire and Do enter again with the Hold's context")
-	}
-}
-
-// writerSite is where the writer inside came in, if that is recorded.
-func writerSite(k *lock.SharedKey) string {
-	if g := k.Held(); g != nil {
-		for _, o := range g.Owners() {
-			if o.Has() > 1 {
-				return o.CallSite
-			}
+		site := ""
+		if o := k.State().Writes; o != nil {
+			site = o.CallSite
 		}
+		s.m.reports.SelfDeadlock(s.key, s.cfg.Name, site, "Acquire, RAcquire and Do enter again with the Hold's context")
 	}
-	return ""
 }
 
 // leave is the way out for units whose owner nobody knows by name. It panics if fewer are inside.
@@ -288,13 +255,13 @@ func (s *sharedLock) leave(op string, units int64) {
 	s.usable(op)
 	k := s.find()
 	if k == nil {
-		panic(s.mistake(op, ErrNotHeld))
+		panic(mistake(op, s.key, ErrNotHeld))
 	}
 	defer func() {
 		switch p := recover().(type) {
 		case nil:
 		case string: // the gate's
-			panic(s.mistake(op, joined(ErrNotHeld, ownText(strings.TrimPrefix(p, "queue: ")))))
+			panic(mistake(op, s.key, joined(ErrNotHeld, ownText(strings.TrimPrefix(p, "queue: ")))))
 		default:
 			panic(p)
 		}
@@ -307,20 +274,3 @@ func (s *sharedLock) leave(op string, units int64) {
 		s.m.reports.UnlockLost(lost, "", l.Cause, e.Since, e.Err)
 	}
 }
-
-// unlock ends what came by Lock.
-func (s *sharedLock) unlock(op string, o *lock.Share) {
-	err := s.m.exit(op, o, nil, context.Background())
-	if err == nil {
-		return
-	}
-	panicOnMistake(err)
-	if e, ok := err.(*Error); ok && e.Outcome == observe.OutcomeLost { //nolint:errorlint // as exit gives it
-		s.m.reports.UnlockLost(o.Held(), o.CallSite, o.LossOr(renewal.ReasonGone).Cause, e.Since, e.Err)
-	}
-}
-
-// unnotifiedShares is the lock.SharedHolder of all owners by Lock: they have no way to learn of a loss.
-type unnotifiedShares struct{}
-
-func (unnotifiedShares) LostShare(*lock.Share, *lock.Loss) {}

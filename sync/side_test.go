@@ -81,18 +81,6 @@ func TestWhatBelongsToAHoldMayDiffer(t *testing.T) {
 	})
 }
 
-func TestWhatBelongsToAKeyMayNot(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded) {
-		m, _ := manager(t, s.client(), anteroom.Config{RecordCallSites: true})
-		h := acquire(t, m.Mutex("k"))
-		_, err := mutex(t, m, anteroom.LockConfig{Key: "k", Fair: true}).TryAcquire(bg)
-		if !errors.Is(err, anteroom.ErrConfig) || !strings.Contains(err.Error(), "Fair") || !strings.Contains(err.Error(), "side_test.go:") || !strings.Contains(err.Error(), "in use: ") {
-			t.Errorf("%v", err)
-		}
-		ok(t, h.Release(bg))
-	})
-}
-
 // Other processes get their turn whatever leases the goroutines of this one ask for.
 func TestTurnsOfMixedLeases(t *testing.T) {
 	for _, other := range []time.Duration{30 * time.Second, 20 * time.Second} {

@@ -17,14 +17,7 @@ import (
 // for here, sorted by key. It asks nobody; each key's part is consistent in
 // itself. It is for monitoring, not for synchronization control.
 func (m *Manager) Snapshot() []observe.State {
-	keys, now := m.locks.All(), time.Now()
-	states := make([]observe.State, 0, len(keys))
-	for _, k := range keys {
-		states = append(states, m.state(k, now, -1))
-	}
-	for _, k := range m.locks.AllShared() {
-		states = append(states, m.sharedState(k, now, -1))
-	}
+	states := m.Survey(observe.SurveyOptions{}).States
 	slices.SortFunc(states, func(a, b observe.State) int { return strings.Compare(a.Key, b.Key) })
 	return states
 }
@@ -82,12 +75,17 @@ func (m *Manager) state(k *lock.Key, now time.Time, n int) observe.State {
 		m.describe(g, &s, f)
 		s.Verdicts = m.verdicts(g.Number(), k.Name())
 	}
+	s.Waiters = waiterStates(waiters, now)
+	return s
+}
+
+func waiterStates(waiters []queue.WaiterInfo, now time.Time) (states []observe.WaiterState) {
 	for _, w := range waiters {
-		s.Waiters = append(s.Waiters, observe.WaiterState{
+		states = append(states, observe.WaiterState{
 			Goroutine: int64(w.Owner), Kind: report.KindName(w.Kind), Waiting: now.Sub(w.Since), CallSite: report.CallSiteOf(w),
 		})
 	}
-	return s
+	return states
 }
 
 // describe puts into s what is known of the current grant and its owner.
@@ -117,4 +115,61 @@ func (m *Manager) verdicts(n uint64, key string) []observe.VerdictState {
 		list = append(list, s)
 	}
 	return list
+}
+
+// sharedState describes an RWMutex or a Semaphore, with the first n of its waiters, or all with a negative n.
+func (m *Manager) sharedState(k *lock.SharedKey, now time.Time, n int) observe.State {
+	is, waiters := k.State(), k.Gate().Peek(n)
+	s := observe.State{
+		Key: k.Name(), Class: k.Settings().Class, Status: sharedStatus(&is), Count: is.Shares, Lost: is.Lost, Waiting: is.Waiting,
+		Units: is.Units, Used: is.Used, Capacity: is.Capacity, Readers: is.Readers, Goroutine: int64(is.Writer),
+	}
+	if s.InLine = is.InLine; s.InLine {
+		s.Ahead = is.Ahead
+	}
+	if g := is.Held; g != nil && is.Valid {
+		times := g.Lease().Times(m.leases.Now())
+		s.Holder, s.Deadline, s.NextRenewal, s.Lease = g.Field(), times.Deadline, times.NextDue, k.Settings().Lease.For
+		s.Lost = s.Lost || times.Left <= 0
+		s.Granted, s.Verdicts = m.moment(g.Since()), m.verdicts(g.Number(), k.Name())
+	}
+	if w := is.Writes; w != nil {
+		s.Kind, s.CallSite, s.Since, s.Token = report.KindName(w.Kind), w.CallSite, m.moment(w.Since()), w.Token()
+	}
+	s.Waiters = waiterStates(waiters, now)
+	return s
+}
+
+// sharedStatus is State.Status of an RWMutex or a Semaphore.
+func sharedStatus(is *lock.SharedState) string {
+	switch {
+	case is.Lost:
+		return "lost"
+	case is.Used > 0:
+		return "owned"
+	case is.Waiting > 0:
+		return "acquiring"
+	case is.Units > 0:
+		return "granted"
+	}
+	return "releasing"
+}
+
+// sharedCountedIn returns c with the shared key k more.
+func sharedCountedIn(c observe.Count, k *lock.SharedKey, now lock.Moment) observe.Count {
+	d := k.Gate().Demand()
+	if d.Units > 0 || d.Lost {
+		c.Held++
+	}
+	if g := k.Held(); g != nil {
+		if o := g.Someone(); o != nil {
+			c.OldestHold = max(c.OldestHold, now-o.Since())
+		}
+	}
+	if c.Waiting += d.Waiting; d.Waiting > 0 {
+		for _, w := range k.Gate().Peek(1) {
+			c.OldestWait = max(c.OldestWait, time.Since(w.Since))
+		}
+	}
+	return c
 }

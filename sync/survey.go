@@ -116,3 +116,18 @@ func earlier(a, b time.Time) int {
 	}
 	return a.Compare(b)
 }
+
+// sharedRank says how much a shared key is worth showing. The watchdog has found something about those that are unhealthy.
+func (m *Manager) sharedRank(k *lock.SharedKey, unhealthy map[uint64]bool) rank {
+	d := k.Gate().Demand()
+	r := rank{shared: k, bad: d.Lost}
+	for _, w := range k.Gate().Peek(1) {
+		r.since = w.Since
+	}
+	if g := k.Held(); g != nil && d.Units > 0 {
+		r.granted = m.leases.Zero().Add(g.Since())
+		r.bad = r.bad || unhealthy[g.Number()] ||
+			len(unhealthy) > 0 && slices.ContainsFunc(g.Owners(), func(o *lock.Share) bool { return unhealthy[o.Number()] })
+	}
+	return r
+}

@@ -190,16 +190,13 @@ var firstAnswer = func() context.Context {
 
 // exit ends one unit of o: an Unlock or a Hold's Release. It returns an error as Hold.Release
 // documents. wait bounds how long the caller waits for Redis; nil: for the first answer only.
-// values is the context with which the unit was acquired, for a Tracer; nil: it hears nothing.
+// values is the context with which the unit was acquired, for a Tracer.
 func (m *Manager) exit(op string, o lock.Possession, wait, values context.Context) error {
 	key, class := o.Name(), o.Settings().Class
 	var ended func(observe.Outcome, time.Duration, error)
-	if m.reports.Observed() && values != nil {
-		ended = m.reports.Releasing(op, o, wait, values)
-	}
 	var held time.Duration
 	if m.reports.Observed() {
-		held = m.leases.Glance() - o.Since()
+		ended, held = m.reports.Releasing(op, o, wait, values), m.leases.Glance()-o.Since()
 	}
 	if wait == nil {
 		wait = firstAnswer
@@ -212,7 +209,7 @@ func (m *Manager) exit(op string, o lock.Possession, wait, values context.Contex
 	outcome := observe.OutcomeReleased
 	switch {
 	case r.Stale:
-		err := &Error{Op: op, Key: key, Outcome: observe.OutcomeMistake, Err: ErrNotHeld}
+		err := mistake(op, key, ErrNotHeld)
 		m.reports.Released(class, "", 0, err.Err, ended)
 		return err
 	case r.HandedOff:

@@ -83,7 +83,7 @@ func (c LockConfig) normalSettings() (LockConfig, error) {
 	if fixed {
 		longest, of = c.LeaseTime, "the fixed LeaseTime"
 	}
-	err := first(
+	err := cmp.Or(
 		within("LeaseTime", c.LeaseTime, minLease, maxLease, ""),
 		within("RenewalTime", c.RenewalTime, 10*time.Millisecond, c.LeaseTime/2, "LeaseTime/2", -1),
 		within("Margin", c.Margin, time.Millisecond, c.LeaseTime/10, "LeaseTime/10"),
@@ -112,16 +112,6 @@ func validLongWait(d time.Duration) error {
 // defaultMargin is the rule of LockConfig.Margin, also for a lease of one hold.
 func defaultMargin(lease time.Duration) time.Duration {
 	return min(max(lease/20, 100*time.Millisecond), lease/10)
-}
-
-// first returns the first error of errs, nil where there is none.
-func first(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // within reports a value that is out of bounds and not one of those with a meaning of their own. highName says what the

@@ -28,22 +28,17 @@ const (
 	statusInFlight = renewal.DefaultInFlight
 )
 
-// byShard groups the numbers below n by the server that has the key of each now.
-func (m *Manager) byShard(n int, key func(i int) string) map[string][]int {
-	shards := map[string][]int{}
-	for i := range n {
-		shard := m.wire.Shard(key(i))
-		shards[shard] = append(shards[shard], i)
-	}
-	return shards
-}
-
 // Status asks Redis about holds, all shards together: one that hangs keeps no other waiting.
 func (s *services) Status(ctx context.Context, holds []watchdog.Facts) []watchdog.Status {
 	s.answers = slices.Grow(s.answers[:0], len(holds))[:len(holds)] // each is written by one goroutine
 	clear(s.answers)
+	shards := map[string][]int{}
+	for i := range holds {
+		shard := s.m.wire.Shard(holds[i].Key)
+		shards[shard] = append(shards[shard], i)
+	}
 	var wg sync.WaitGroup
-	for _, some := range s.m.byShard(len(holds), func(i int) string { return holds[i].Key }) {
+	for _, some := range shards {
 		batches := make(chan []int, len(some)/statusBatch+1)
 		for batch := range slices.Chunk(some, statusBatch) {
 			batches <- batch
@@ -91,12 +86,10 @@ func renewed(ctx context.Context, g *lock.SharedHeld) watchdog.Status {
 }
 
 // Ping asks whether Redis answers.
-func (s *services) Ping(ctx context.Context) (time.Duration, error) { return s.m.wire.Ping(ctx, 0) }
+func (s *services) Ping(ctx context.Context) error { return s.m.wire.Ping(ctx, 0) }
 
 // ProbeDelivery asks whether messages arrive.
-func (s *services) ProbeDelivery(ctx context.Context) (time.Duration, error) {
-	return s.m.wire.Probe(ctx)
-}
+func (s *services) ProbeDelivery(ctx context.Context) error { return s.m.wire.Probe(ctx) }
 
 // byWatchdog is renewal.Cause.By of what the watchdog has found.
 const byWatchdog = "by the watchdog"
@@ -195,9 +188,9 @@ func facts(g lock.AnyHeld, o *lock.Owner, now time.Duration) (watchdog.Facts, bo
 	if lease.Renewals() == 0 && granted.After(f.LastConfirmed) {
 		f.LastConfirmed = granted // of a call: the lease counts from a statement of long before it
 	}
-	f.Fixed, f.RenewalFailures, f.Stretched = terms.Fixed() || g.Unrenewed(), lease.Failures(), g.Stretched()
-	if held, is := g.(*lock.Held); is && held.Lingers() {
-		f.Fixed = true // it is not renewed now
+	f.Fixed, f.RenewalFailures = terms.Fixed(), lease.Failures()
+	if held, is := g.(*lock.Held); is { // what lingers is not renewed now
+		f.Fixed, f.Stretched = f.Fixed || held.Unrenewed() || held.Lingers(), held.Stretched()
 	}
 	if o != nil && cfg.Linger > 0 && f.LastConfirmed.Before(f.Since) && now-o.Since() < terms.Period {
 		f.Fixed = true // it was not renewed before its owner came, and need not have been yet

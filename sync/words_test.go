@@ -150,23 +150,6 @@ func TestErrors_HaveOnePrefixAndRepeatNothing(t *testing.T) {
 	}
 }
 
-// Who unlocks what another goroutine has locked learns whose it is.
-func TestUnlockByAnotherSaysWhoseItIs(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded) {
-		m, _ := manager(t, s.client(), anteroom.Config{RecordCallSites: true})
-		mu := mutex(t, m, anteroom.LockConfig{Key: "k", Reentrant: true})
-		mu.Lock()
-		owner := m.Snapshot()[0].Goroutine
-		ended := make(chan error)
-		go func() { ended <- panics(t, mu.Unlock) }()
-		err := <-ended
-		if want := fmt.Sprintf("locked by goroutine %d at ", owner); !errors.Is(err, anteroom.ErrNotHeld) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "words_test.go:") {
-			t.Errorf("%v", err)
-		}
-		mu.Unlock()
-	})
-}
-
 // Event.String is one line for people, and names neither key nor holder.
 func TestEvent_String(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

@@ -4,13 +4,8 @@ import "time"
 
 // Probe is what one check of the connection brought.
 type Probe struct {
-	// Ping is the round trip of a PING, PingErr why there was none.
-	Ping    time.Duration
-	PingErr error
-	// Delivery is how long a published message took to arrive, DeliveryErr why it
-	// did not. It is not asked when PingErr is set.
-	Delivery    time.Duration
-	DeliveryErr error
+	PingErr     error // why a PING had no answer
+	DeliveryErr error // why a published message did not arrive; not asked when PingErr is set
 }
 
 // CheckConnection judges the connection. It is healthy when both questions were

@@ -131,12 +131,11 @@ type Prober interface {
 	// node itself and returns at the latest when ctx ends, with Answered false for
 	// those without an answer. The next question may use the same slice.
 	Status(ctx context.Context, holds []Facts) []Status
-	// Ping returns the round trip of a PING. An error reply is an answer too: err
-	// is nil unless Redis stayed silent or could not be reached.
-	Ping(ctx context.Context) (time.Duration, error)
-	// ProbeDelivery returns how long a published message took to arrive on the
-	// subscription connection, and 0 and nil if no subscription is needed now.
-	ProbeDelivery(ctx context.Context) (time.Duration, error)
+	// Ping returns why a PING had no answer. An error reply is an answer too.
+	Ping(ctx context.Context) error
+	// ProbeDelivery returns why a published message did not arrive on the subscription
+	// connection, nil also if no subscription is needed now.
+	ProbeDelivery(ctx context.Context) error
 }
 
 // Actor is what the Watchdog may do.

@@ -165,25 +165,25 @@ func (w *world) Status(ctx context.Context, holds []watchdog.Facts) []watchdog.S
 	return answers
 }
 
-func (w *world) Ping(ctx context.Context) (time.Duration, error) {
+func (w *world) Ping(ctx context.Context) error {
 	w.mu.Lock()
 	w.pings++
 	ping := w.ping
 	w.mu.Unlock()
 	if ping != nil {
-		return 0, ping(ctx)
+		return ping(ctx)
 	}
-	return time.Millisecond, nil
+	return nil
 }
 
-func (w *world) ProbeDelivery(ctx context.Context) (time.Duration, error) {
+func (w *world) ProbeDelivery(ctx context.Context) error {
 	w.mu.Lock()
 	delivery := w.delivery
 	w.mu.Unlock()
 	if delivery != nil {
-		return 0, delivery(ctx)
+		return delivery(ctx)
 	}
-	return time.Millisecond, nil
+	return nil
 }
 
 func (w *world) Act(id uint64, action string, f watchdog.Finding) bool {

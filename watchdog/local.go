@@ -110,15 +110,14 @@ func (w *Watchdog) askStatus() {
 func (w *Watchdog) askProbe(now time.Time) {
 	w.askingProbe, w.probeAsked = true, now
 	w.wg.Go(func() {
-		ask := func(question func(context.Context) (time.Duration, error)) (time.Duration, error) {
+		ask := func(question func(context.Context) error) error {
 			ctx, cancel := context.WithTimeout(w.ctx, w.cfg.CommandTimeout)
 			defer cancel()
 			return question(ctx)
 		}
-		var p Probe
-		p.Ping, p.PingErr = ask(w.cfg.Prober.Ping)
+		p := Probe{PingErr: ask(w.cfg.Prober.Ping)}
 		if p.PingErr == nil {
-			p.Delivery, p.DeliveryErr = ask(w.cfg.Prober.ProbeDelivery)
+			p.DeliveryErr = ask(w.cfg.Prober.ProbeDelivery)
 		}
 		send(w, w.probes, p)
 	})

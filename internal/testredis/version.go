@@ -28,12 +28,6 @@ var about = sync.OnceValues(func() (product, version string) {
 	return "", ""
 })
 
-// IsValkey reports whether the server is a Valkey. Its oldest version has what Redis 7.2 had.
-func IsValkey() bool {
-	product, _ := about()
-	return product == "Valkey"
-}
-
 // AtLeast reports whether the server has what came with that version of Redis, for example "6.2".
 func AtLeast(version string) bool {
 	_, own := about()

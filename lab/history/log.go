@@ -20,9 +20,9 @@ const pageSlots = 1 << 17
 type Log struct {
 	path string
 
-	page atomic.Pointer[page]
-	mu   sync.Mutex // held while a page is added
-	all  []*page    // guarded by mu
+	page  atomic.Pointer[page]
+	mu    sync.Mutex // held while a page is added
+	pages int        // guarded by mu
 }
 
 // page is one mapped file.
@@ -67,7 +67,7 @@ func (l *Log) grow(full *page) error {
 	if l.page.Load() != full {
 		return nil
 	}
-	f, err := os.OpenFile(fmt.Sprintf("%s.%d", l.path, len(l.all)), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	f, err := os.OpenFile(fmt.Sprintf("%s.%d", l.path, l.pages), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
 	}
@@ -79,22 +79,9 @@ func (l *Log) grow(full *page) error {
 	if err != nil {
 		return err
 	}
-	p := &page{mem: mem}
-	l.all = append(l.all, p)
-	l.page.Store(p)
+	l.pages++
+	l.page.Store(&page{mem: mem})
 	return nil
-}
-
-// Close unmaps the log. Add must not be called any more.
-func (l *Log) Close() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var errs []error
-	for _, p := range l.all {
-		errs = append(errs, unmap(p.mem))
-	}
-	l.all = nil
-	return errors.Join(errs...)
 }
 
 // ReadLog returns the events of the log at path, even of a killed process, in the order in which their writing began.

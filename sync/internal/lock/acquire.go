@@ -217,7 +217,7 @@ func (k *Key) secure(ctx context.Context, g *Held, o *Owner) error {
 		return errAgain
 	}
 	if r.Outcome != lettucecompat.OutcomeRefused {
-		k.l.report(k, &k.failed, r.Err)
+		k.report(r.Err)
 	}
 	failed := failure(r.Outcome, r.Err)
 	if o.Kind.IsTry() || failed.Permanent && o.Kind.IsRefusable() {

@@ -3,6 +3,8 @@ package lock
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 
 	"github.com/anteroom/anteroom/renewal"
 )
@@ -34,11 +36,7 @@ func (l *Locks) BeginClose() {
 func (l *Locks) Open() (held []*Held, unsettled int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	held = make([]*Held, 0, len(l.grants))
-	for _, g := range l.grants {
-		held = append(held, g)
-	}
-	return held, int(l.unsettled.Load())
+	return slices.Collect(maps.Values(l.grants)), int(l.unsettled.Load())
 }
 
 // Settle waits, after BeginClose, until nobody owns a lock and nothing is left to clean up, or ctx ends. Owners that

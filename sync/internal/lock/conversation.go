@@ -140,9 +140,26 @@ type Grant struct {
 // differ by in the time of a lease, and for an owner that is late; a brief lease has a tenth of it.
 func (g Grant) Until(margin time.Duration) Moment { return g.Sent + g.Lease - min(margin, g.Lease/10) }
 
-// remembered is for how many statements the moment is kept at which they were sent. A unit that an older one was given
-// is renewed before anybody enters.
-const remembered = 8
+// sentLog has when the last statements were sent. A unit that an older one was given is renewed before anybody enters.
+type sentLog [8]struct {
+	n  uint64
+	at Moment // before it was sent
+}
+
+func (l *sentLog) note(n uint64, at Moment) {
+	copy(l[1:], l[:])
+	l[0].n, l[0].at = n, at
+}
+
+// find returns the moment before n was sent, where that is remembered.
+func (l *sentLog) find(n uint64) (at Moment, known bool) {
+	for _, s := range l {
+		if s.n == n {
+			return s.at, true
+		}
+	}
+	return 0, false
+}
 
 // Conversation is what a process knows of its record of one key. It is a plain value: it starts nothing, sends
 // nothing, and has no clock. Next and Heard return what it becomes.
@@ -173,10 +190,7 @@ type Conversation struct {
 
 	retryBy Moment // something is to be stated then, at the latest, also after an answer that says later. A pause after silence counts more
 
-	sent [remembered]struct {
-		n  uint64
-		at Moment // before it was sent
-	}
+	sent sentLog
 }
 
 // Have returns what the client has.
@@ -269,8 +283,7 @@ func (c Conversation) Next(w Demand, n uint64, now Moment) (Conversation, *State
 		}
 		c = c.empty(n)
 	}
-	copy(c.sent[1:], c.sent[:])
-	c.sent[0].n, c.sent[0].at = n, now
+	c.sent.note(n, now)
 	s.N = n
 	c.last, c.said, c.unconfirmed = n, s, true
 	if c.retryBy <= now {
@@ -406,7 +419,7 @@ func (c Conversation) unanswered(h News, now Moment) Conversation {
 // is the one to count from; if it is not remembered any more, a renewal comes first.
 func (c Conversation) has(h News, now Moment) (Conversation, Event) {
 	g := Grant{Unit: h.Unit, Token: h.Token}
-	if at, known := c.sentAt(h.N); known {
+	if at, known := c.sent.find(h.N); known {
 		g.Sent, g.Lease = at, h.Lease
 	}
 	if c.Grant.Unit == g.Unit { // it is had already
@@ -425,16 +438,6 @@ func (c Conversation) has(h News, now Moment) (Conversation, Event) {
 		return c, Granted
 	}
 	return c, None
-}
-
-// sentAt returns the moment before n was sent, where that is remembered.
-func (c *Conversation) sentAt(n uint64) (at Moment, known bool) {
-	for _, s := range c.sent {
-		if s.n == n {
-			return s.at, true
-		}
-	}
-	return 0, false
 }
 
 // Lasts notes that Redis may keep the unit until then, longer than a renewal would.

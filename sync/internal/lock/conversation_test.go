@@ -1,10 +1,8 @@
 package lock
 
 import (
-	"container/heap"
 	"flag"
 	"fmt"
-	"math/rand"
 	"testing"
 	"time"
 )
@@ -18,7 +16,7 @@ func TestConversation(t *testing.T) {
 	stats := map[string]int{}
 	var worst, idle Moment
 	for seed := range *seeds {
-		w := &world{rng: rand.New(rand.NewSource(int64(seed))), faults: true, stats: stats}
+		w := &world{timeline: newTimeline(seed, stats)}
 		terms := Terms{Lease: time.Second, Call: 200 * ms, Life: 1500 * ms, Margin: 50 * ms, Late: 2500 * ms}
 		w.redis = &modelRedis{places: map[string]modelPlace{}, Terms: terms}
 		byName := map[string]*client{}
@@ -65,8 +63,7 @@ func TestConversation(t *testing.T) {
 		}
 		freeAt := never
 		for w.now < 40*time.Second && w.why == "" {
-			e := heap.Pop(&w.q).(event)
-			w.now = e.at
+			e := w.next()
 			if w.faults && w.now > 25*time.Second {
 				w.faults = false
 				for _, k := range w.clients { // who waits since the bad time is not measured

@@ -1,9 +1,7 @@
 package lock
 
 import (
-	"sync"
 	"sync/atomic"
-	"time"
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/queue"
@@ -15,39 +13,29 @@ import (
 // Code that changes what the goroutines want, or hears something, calls speak or kick, or for a release Held.release.
 // These state what the conversation says is to be stated, and set the timer for when it has something to say by itself.
 type Key struct {
-	l     *Locks
-	name  string
-	times Terms
-	set   *Settings
-	q     queue.Synchronizer
-	refs  atomic.Int64 // at 0 the key is over, and stays so
-	link  *Link
+	base
+	q    queue.Synchronizer
+	link *Link
 
-	cur          atomic.Pointer[Held]                  // the last one
-	renews       atomic.Uint64                         // the unit that was made to last because too little was left of it
-	contended    atomic.Uint64                         // the newest unit for which another client is known to wait
-	deleted      atomic.Uint64                         // the newest unit that a message says was deleted; its grant may be still to come
-	asked        atomic.Int64                          // the Moment of the last answer that would have said so
-	others       atomic.Int64                          // the Moment at which a foreign holder was last seen; 0: never
-	failed       atomic.Pointer[string]                // the server from which the last statement had no usable answer; nil: it had one
-	tracked      atomic.Pointer[lettucecompat.Tracked] // its grant, once that is tracked
-	lingersUntil atomic.Int64                          // the Moment until which the lock lingers, or last did
-	timed        atomic.Int64                          // the Moment at which the first timer of lingered fires; 0: none is set
-	paused       atomic.Bool                           // the lock does not linger for now: see pauseLinger
+	cur          atomic.Pointer[Held] // the last one
+	renews       atomic.Uint64        // the unit that was made to last because too little was left of it
+	contended    atomic.Uint64        // the newest unit for which another client is known to wait
+	deleted      atomic.Uint64        // the newest unit that a message says was deleted; its grant may be still to come
+	asked        atomic.Int64         // the Moment of the last answer that would have said so
+	others       atomic.Int64         // the Moment at which a foreign holder was last seen; 0: never
+	lingersUntil atomic.Int64         // the Moment until which the lock lingers, or last did
+	timed        atomic.Int64         // the Moment at which the first timer of lingered fires; 0: none is set
+	paused       atomic.Bool          // the lock does not linger for now: see pauseLinger
 
-	mu       sync.Mutex
+	// Guarded by mu.
 	talk     Conversation
 	answer   *lettucecompat.Answer // see Answer
 	knew     Moment                // when something showed who has the lock, or this process gave it back
-	timer    *time.Timer
-	unwatch  chan struct{} // ends listening for a foreign holder's release; nil: nobody listens
-	flying   int           // statements whose command has not returned
-	busy     bool          // counted in Locks.unsettled, with a reference
-	retryAt  Moment        // after a lease that could not be secured nothing is pending until then
-	retries  int           // so many in a row could not
-	patience Moment        // until then a try waits, in case the lock lingers elsewhere
-	takes    *Taking       // who has ordered the last statement that takes the lock, talk.took
-	silenced bool          // the client is closed: nothing is stated at a time, only for somebody
+	unwatch  chan struct{}         // ends listening for a foreign holder's release; nil: nobody listens
+	retryAt  Moment                // after a lease that could not be secured nothing is pending until then
+	retries  int                   // so many in a row could not
+	patience Moment                // until then a try waits, in case the lock lingers elsewhere
+	takes    *Taking               // who has ordered the last statement that takes the lock, talk.took
 }
 
 // Link leads to a key while that is in use, and keeps nothing of it in memory. A nil one leads nowhere.
@@ -63,12 +51,6 @@ func (l *Link) Key() *Key {
 
 // Link returns the one that leads to k.
 func (k *Key) Link() *Link { return k.link }
-
-// Name returns the key's name in Redis.
-func (k *Key) Name() string { return k.name }
-
-// Settings returns those with which the key is in use.
-func (k *Key) Settings() *Settings { return k.set }
 
 // Queue returns the queue of the key, to read and to re-enter.
 func (k *Key) Queue() *queue.Synchronizer { return &k.q }
@@ -152,15 +134,8 @@ func (k *Key) nextLocked() *Statement {
 			k.knew = now
 		}
 	}
-	if settled := talk.Settled() && k.flying == 0; settled == k.busy {
-		k.busy = !settled
-		if k.busy {
-			k.l.unsettled.Add(1)
-			k.refs.Add(1)
-		} else {
-			k.l.settled()
-			defer k.Done()
-		}
+	if k.busyLocked(!talk.Settled() || k.flying > 0) {
+		defer k.Done()
 	}
 	if s == nil {
 		for _, at := range []Moment{pause, k.patience} {
@@ -168,7 +143,7 @@ func (k *Key) nextLocked() *Statement {
 				until = min(until, at)
 			}
 		}
-		k.wakeLocked(until, now)
+		k.wakeLocked(k, until, now)
 	}
 	return s
 }
@@ -187,20 +162,6 @@ func (k *Key) checkTryLocked(now, pause Moment) {
 		k.q.Refuse(ErrRefused)
 	case !k.talk.unconfirmed:
 		k.talk = k.talk.soon(now, now)
-	}
-}
-
-// wakeLocked sets the timer for until.
-func (k *Key) wakeLocked(until, now Moment) {
-	switch {
-	case until == never || k.silenced:
-		if k.timer != nil {
-			k.timer.Stop()
-		}
-	case k.timer == nil:
-		k.timer = time.AfterFunc(until-now, k.timerFired)
-	default:
-		k.timer.Reset(until - now)
 	}
 }
 
@@ -234,9 +195,7 @@ func (k *Key) silence() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.silenced = true
-	if k.timer != nil {
-		k.timer.Stop()
-	}
+	k.stopLocked()
 	k.unwatchLocked()
 }
 

@@ -31,13 +31,13 @@ func TestListed_ALostGrantComesAgain(t *testing.T) {
 		defer p.mu.Unlock()
 		return p.lost[g.n] == g
 	})
-	if came, _ := p.Changes(); !slices.Contains(came, g.n) || p.Held(g.n) != g {
+	if came, _ := p.Changes(); !slices.Contains(came, g.n) || p.OfNumber(g.n) != any(g) {
 		t.Errorf("%v, not %d", came, g.n)
 	}
 	if r := o.Exit(t.Context()); r.Lost == nil {
 		t.Errorf("%+v", r)
 	}
-	if _, went := p.Changes(); !slices.Contains(went, g.n) || p.Held(g.n) != nil {
+	if _, went := p.Changes(); !slices.Contains(went, g.n) || p.OfNumber(g.n) != nil {
 		t.Errorf("%v, not %d", went, g.n)
 	}
 }

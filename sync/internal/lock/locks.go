@@ -120,34 +120,14 @@ func (l *Locks) Key(name string, s *Settings) *Key {
 	if k := l.keys[name]; k != nil && k.Use() {
 		return k
 	}
-	k := &Key{l: l, name: name, set: s, link: new(Link)}
+	k := &Key{base: base{l: l, name: name, set: s, times: s.times()}, link: new(Link)}
 	k.link.key.Store(k)
 	k.refs.Store(1)
-	k.times = s.times()
 	k.talk.Terms = k.times
 	k.q.Init(s.Fair, l.zero)
 	l.keys[name] = k
 	return k
 }
-
-// Use takes a reference, unless the key is over.
-func (k *Key) Use() bool { return use(&k.refs) }
-
-// use takes a reference, unless there is none any more.
-func use(refs *atomic.Int64) bool {
-	for {
-		n := refs.Load()
-		if n == 0 {
-			return false
-		}
-		if refs.CompareAndSwap(n, n+1) {
-			return true
-		}
-	}
-}
-
-// Over reports whether nobody has a reference any more.
-func (k *Key) Over() bool { return k.refs.Load() == 0 }
 
 // Done gives a reference back. The last one forgets the key.
 func (k *Key) Done() {
@@ -270,7 +250,7 @@ func (l *Locks) heardShared(m lettucecompat.Message) {
 
 // Forced notes that the grant of that number was deleted by this process.
 func (l *Locks) Forced(n uint64) {
-	if g := l.Held(n); g != nil {
+	if g, is := l.OfNumber(n).(*Held); is {
 		g.deleteOnLoss.Store(true)
 		g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonForced})
 	}

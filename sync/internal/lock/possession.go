@@ -24,8 +24,6 @@ type AnyHeld interface {
 	Lease() *renewal.Lease
 	Terms() *Lease
 	Loss() *Loss
-	Unrenewed() bool
-	Stretched() bool
 	Someone() Possession // one of those who have it, or had it last; nil: it is not known that somebody had
 }
 
@@ -173,35 +171,6 @@ func (s *Share) lose(c renewal.Cause, margin time.Duration) bool {
 	return true
 }
 
-// Over reports whether nobody has a reference any more.
-func (k *SharedKey) Over() bool { return k.refs.Load() == 0 }
-
 // Join is the way in for a reader that nobody knows by name, while the gate is open. The key may be over: its gate is
 // closed then. False: the caller must call Enter.
 func (k *SharedKey) Join() bool { return k.gate.TryJoin(k.l.leases.Glance()) }
-
-// Writer returns who is inside to write and came by a Lock, nil where there is nobody.
-func (k *SharedKey) Writer() *Share {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	g := k.cur.Load()
-	if g == nil {
-		return nil
-	}
-	for s := range g.owners {
-		if s.whole() && !s.Kind.CanNotify() {
-			return s
-		}
-	}
-	return nil
-}
-
-// UsedShared returns the settings with which the name is in use as an RWMutex or a Semaphore, nil where it is not.
-func (l *Locks) UsedShared(name string) *Settings {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if k := l.shared[name]; k != nil && !k.Over() {
-		return k.set
-	}
-	return nil
-}

@@ -115,7 +115,8 @@ func (l *Locks) trimLocked() {
 	}
 }
 
-// OfNumber returns what Changes has named so: a *Held as Held does, or else a *SharedHeld or a *Share; nil where it has ended.
+// OfNumber returns what has the number: a *Held, unless it was given back, or lost and its owner has exited; or else a
+// *SharedHeld or a *Share, until Unregister; or nil.
 func (l *Locks) OfNumber(n uint64) any {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -125,14 +126,7 @@ func (l *Locks) OfNumber(n uint64) any {
 	return l.units[n]
 }
 
-// Held returns the grant of that number, nil where it is neither held, nor lost and its owner has not exited.
-func (l *Locks) Held(n uint64) *Held {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.registered(n)
-}
-
-// HeldAll is Held for many.
+// HeldAll returns the grants of many numbers, nil in place of what is no *Held.
 func (l *Locks) HeldAll(ns []uint64) []*Held {
 	list := make([]*Held, len(ns))
 	l.mu.Lock()

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"sync/atomic"
 	"time"
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
@@ -48,7 +47,7 @@ func (k *Key) send(s *Statement, mayBeHeld bool) (a lettucecompat.Answer, e Even
 		h, a = k.state(s, mayBeHeld)
 	}
 	e = k.take(h, s, &a)
-	k.l.report(k, &k.failed, a.Err)
+	k.report(a.Err)
 	if s.Want == 1 {
 		k.refuse(s, &a)
 	}
@@ -243,15 +242,3 @@ func (e *AnswerError) Error() string { return e.Err.Error() }
 
 // Unwrap returns it.
 func (e *AnswerError) Unwrap() error { return e.Err }
-
-// report reports that a statement for k had no usable answer, or that it had one. From the server failed the last one had
-// none; nil: it had one.
-func (l *Locks) report(k Named, failed *atomic.Pointer[string], err error) {
-	if err == nil {
-		l.cfg.Reporter.Answered(k, failed.Swap(nil))
-		return
-	}
-	shard := l.wire.Shard(k.Name())
-	failed.Store(&shard)
-	l.cfg.Reporter.Failed(k, shard, err)
-}

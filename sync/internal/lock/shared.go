@@ -3,9 +3,7 @@ package lock
 import (
 	"maps"
 	"slices"
-	"sync"
 	"sync/atomic"
-	"time"
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/queue"
@@ -17,31 +15,20 @@ import (
 // The gate decides who is inside, and the conversation what that means for Redis. Both change under mu, but for
 // goroutines that come and go by the gate alone.
 type SharedKey struct {
-	l     *Locks
-	name  string
-	set   *Settings
-	times Terms
+	base
 	gate  queue.Gate
-	refs  atomic.Int64               // at 0 the key is over, and stays so
 	cur   atomic.Pointer[SharedHeld] // the last grant
 	lossy atomic.Bool                // it was lost, and somebody inside has not left
 
-	tracked atomic.Pointer[lettucecompat.Tracked] // as of a Key
-
-	mu       sync.Mutex
+	// Guarded by mu.
 	talk     UnitsConversation
 	answer   *lettucecompat.UnitsAnswer // to the last statement
 	deleted  uint64                     // the newest record of which somebody says that it was deleted on purpose
 	least    int64                      // the capacity that counts
 	ended    Moment                     // when units were given back last
 	renewals []asked                    // the next statement that keeps units answers each
-	failed   atomic.Pointer[string]     // as of a Key
 	next     *giving                    // not yet stated
 	freeing  *giving                    // stated, and no answer shows that it is free
-	timer    *time.Timer
-	flying   int  // statements whose command has not returned
-	busy     bool // counted in Locks.unsettled, with a reference
-	silenced bool // the client is closed: nothing is stated at a time, only for somebody
 }
 
 // Shared returns the shared key with one reference more; Done gives that back. An unused one is made with the settings s.
@@ -51,7 +38,7 @@ func (l *Locks) Shared(name string, s *Settings) *SharedKey {
 	if k := l.shared[name]; k != nil && k.Use() {
 		return k
 	}
-	k := &SharedKey{l: l, name: name, set: s, times: s.times(), ended: -linger}
+	k := &SharedKey{base: base{l: l, name: name, set: s, times: s.times()}, ended: -linger}
 	whole := int64(0)
 	k.talk.Terms, k.talk.Capacity = k.times, s.Capacity
 	if k.talk.Capacity == 0 {
@@ -63,9 +50,6 @@ func (l *Locks) Shared(name string, s *Settings) *SharedKey {
 	l.shared[name] = k
 	return k
 }
-
-// Use takes a reference, unless the key is over.
-func (k *SharedKey) Use() bool { return use(&k.refs) }
 
 // Done gives a reference back. The last one forgets the key.
 func (k *SharedKey) Done() {
@@ -96,12 +80,6 @@ func (l *Locks) AllShared() []*SharedKey {
 	defer l.mu.Unlock()
 	return slices.Collect(maps.Values(l.shared))
 }
-
-// Name returns the key's name in Redis.
-func (k *SharedKey) Name() string { return k.name }
-
-// Settings returns those with which the key is in use.
-func (k *SharedKey) Settings() *Settings { return k.set }
 
 // Gate returns the gate of the key, to read.
 func (k *SharedKey) Gate() *queue.Gate { return &k.gate }
@@ -167,40 +145,13 @@ func (k *SharedKey) nextLocked() *UnitsStatement {
 			k.next.end(ExitResult{HandedOff: true})
 			k.next = nil
 		}
-		k.busyLocked(!talk.Settled() || k.flying > 0 || d.Units > 0 || d.Used > 0 || d.Lost)
+		if k.busyLocked(!talk.Settled() || k.flying > 0 || d.Units > 0 || d.Used > 0 || d.Lost) {
+			defer k.Done()
+		}
 		if s == nil {
-			k.wakeLocked(until, now)
+			k.wakeLocked(k, until, now)
 		}
 		return s
-	}
-}
-
-// busyLocked notes whether the key is in use by itself.
-func (k *SharedKey) busyLocked(busy bool) {
-	switch {
-	case busy == k.busy:
-	case busy:
-		k.busy = true
-		k.l.unsettled.Add(1)
-		k.refs.Add(1)
-	default:
-		k.busy = false
-		k.l.settled()
-		k.Done()
-	}
-}
-
-// wakeLocked sets the timer for until.
-func (k *SharedKey) wakeLocked(until, now Moment) {
-	switch {
-	case until == never || k.silenced:
-		if k.timer != nil {
-			k.timer.Stop()
-		}
-	case k.timer == nil:
-		k.timer = time.AfterFunc(until-now, k.timerFired)
-	default:
-		k.timer.Reset(until - now)
 	}
 }
 
@@ -234,7 +185,44 @@ func (k *SharedKey) silence() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.silenced = true
-	if k.timer != nil {
-		k.timer.Stop()
+	k.stopLocked()
+}
+
+// SharedState is what a client knows of a shared key, all from one moment but for those who come and go by the gate alone.
+type SharedState struct {
+	queue.Demand
+	Capacity int64       // that counts
+	Held     *SharedHeld // the last grant, nil before the first; it may have ended
+	Valid    bool        // Held has not ended
+	Shares   int         // inside, and known by name
+	Writes   *Share      // the one of them that writes, or nil
+	InLine   bool        // the client has a place in the line
+	Ahead    int         // so many places are before it, at most
+}
+
+// State returns what is known of k.
+func (k *SharedKey) State() SharedState {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	s := SharedState{Demand: k.gate.Demand(), Capacity: k.least, Held: k.cur.Load(), Valid: k.talk.usable}
+	if g := s.Held; g != nil {
+		s.Shares = len(g.owners)
+		for o := range g.owners { // a writer is the only one
+			if o.whole() {
+				s.Writes = o
+			}
+			break
+		}
 	}
+	if a := k.answer; a != nil && a.Word == lettucecompat.WordWaits && k.talk.place {
+		s.InLine, s.Ahead = true, a.Ahead
+	}
+	return s
+}
+
+// Answer returns the last answer of Redis to a statement, nil before the first.
+func (k *SharedKey) Answer() *lettucecompat.UnitsAnswer {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.answer
 }

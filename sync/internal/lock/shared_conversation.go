@@ -60,15 +60,10 @@ type UnitsNews struct {
 	Contended bool          // Has, Waits, Called: another client waits
 }
 
-// UnitsTerms are the times of a shared lock.
-type UnitsTerms struct {
-	Terms
-	Capacity int64
-}
-
 // UnitsConversation is what a process knows of its record of one shared lock. It is a plain value, as Conversation is.
 type UnitsConversation struct {
-	UnitsTerms
+	Terms
+	Capacity  int64
 	Units     int64 // that Redis has for the client, and keeps for the lease of Grant
 	Grant     Grant // Unit is the number under which the first of them came; Token is the newest
 	Contended bool  // another client waits
@@ -97,10 +92,7 @@ type UnitsConversation struct {
 	not         Moment // nothing is stated before, unless the owners of ended exit
 	ended       uint64 // the grant whose owners were notified of its loss, and may still be at work
 
-	sent [remembered]struct {
-		n  uint64
-		at Moment // before it was sent
-	}
+	sent sentLog
 }
 
 // Settled reports whether nothing of the client can be left in Redis but what lands late, on which nobody relies.
@@ -191,8 +183,7 @@ func (c UnitsConversation) Next(d *queue.Demand, n uint64, now Moment) (UnitsCon
 	}
 	c.place = c.place && !s.Try && (s.Want > c.Units || s.Again)
 	c.left = c.left || s.Have > 0 || s.Want > 0
-	copy(c.sent[1:], c.sent[:])
-	c.sent[0].n, c.sent[0].at = n, now
+	c.sent.note(n, now)
 	s.N = n
 	c.last, c.said, c.unconfirmed, c.due, c.retryBy = n, s, true, never, never
 	return c, &s, never
@@ -338,7 +329,7 @@ func (c UnitsConversation) answer(h UnitsNews, now Moment) (UnitsConversation, E
 // has: Redis has h.Units for the client, for h.Lease from some moment after h.N was sent.
 func (c UnitsConversation) has(h UnitsNews, now Moment) (UnitsConversation, Event) {
 	g := Grant{Unit: h.N, Token: h.Token}
-	if at, known := c.sentAt(h.N); known {
+	if at, known := c.sent.find(h.N); known {
 		g.Sent, g.Lease = at, h.Lease
 	}
 	if c.Units > 0 {
@@ -356,16 +347,6 @@ func (c UnitsConversation) has(h UnitsNews, now Moment) (UnitsConversation, Even
 		return c, Granted
 	}
 	return c, None
-}
-
-// sentAt returns the moment before n was sent, where that is remembered.
-func (c *UnitsConversation) sentAt(n uint64) (at Moment, known bool) {
-	for _, s := range c.sent {
-		if s.n == n {
-			return s.at, true
-		}
-	}
-	return 0, false
 }
 
 // NoteContended notes that another client waits: a message about record n says so. It may come before the answer that gives

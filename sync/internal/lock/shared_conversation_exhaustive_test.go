@@ -275,12 +275,14 @@ func TestUnitsEveryOrder(t *testing.T) {
 	if testing.Short() {
 		limit /= 10
 	}
-	terms := UnitsTerms{
+	terms := modelTerms{
 		Terms:    Terms{Lease: 4 * tick, Call: 2 * tick, Life: 9 * tick, Margin: time.Second, Late: 2 * tick},
 		Capacity: 2,
 	}
 	var start unitsAll
-	start.p[0].c.UnitsTerms, start.p[1].c.UnitsTerms = terms, terms
+	for i := range start.p {
+		start.p[i].c.Terms, start.p[i].c.Capacity = terms.Terms, terms.Capacity
+	}
 	seed := maphash.MakeSeed()
 	seen := map[uint64]struct{}{}
 	level := []unitsAll{start}

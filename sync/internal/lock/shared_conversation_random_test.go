@@ -1,9 +1,7 @@
 package lock
 
 import (
-	"container/heap"
 	"fmt"
-	"math/rand"
 	"testing"
 	"time"
 )
@@ -28,11 +26,11 @@ func TestUnits(t *testing.T) {
 }
 
 func playUnits(t *testing.T, kind string, seed int, stats map[string]int) Moment {
-	w := &unitsWorld{rng: rand.New(rand.NewSource(int64(seed))), faults: true, stats: stats}
+	w := &unitsWorld{timeline: newTimeline(seed, stats)}
 	rw := kind[0] == 'r'
 	deletes := len(kind) > 10 && kind != "capacities"
 	w.deleted = deletes
-	terms := UnitsTerms{
+	terms := modelTerms{
 		Terms:    Terms{Lease: time.Second, Call: 200 * ms, Life: 1500 * ms, Margin: 50 * ms, Late: 2500 * ms},
 		Capacity: 7,
 	}
@@ -40,7 +38,7 @@ func playUnits(t *testing.T, kind string, seed int, stats map[string]int) Moment
 		terms.Capacity = every
 	}
 	byName := map[string]*unitsClient{}
-	w.redis = &modelUnits{UnitsTerms: terms, records: map[string]unitsRecord{}, places: map[string]unitsPlace{}}
+	w.redis = &modelUnits{modelTerms: terms, records: map[string]unitsRecord{}, places: map[string]unitsPlace{}}
 	w.redis.publish = func(name string, h UnitsNews) {
 		for range 1 + w.rng.Intn(4)/3 { // some come twice
 			if !w.chance(0.1) {
@@ -57,7 +55,7 @@ func playUnits(t *testing.T, kind string, seed int, stats map[string]int) Moment
 		}
 	}
 	for i := range 5 {
-		k := &unitsClient{w: w, name: fmt.Sprint("c", i), c: UnitsConversation{UnitsTerms: terms}, n: uint64(1000 * i), rw: rw, inside: map[int]int64{}}
+		k := &unitsClient{w: w, name: fmt.Sprint("c", i), c: UnitsConversation{Terms: terms.Terms, Capacity: terms.Capacity}, n: uint64(1000 * i), rw: rw, inside: map[int]int64{}}
 		if kind == "capacities" && i == 0 {
 			k.c.Capacity = 4
 		}
@@ -109,8 +107,7 @@ func playUnits(t *testing.T, kind string, seed int, stats map[string]int) Moment
 		trouble()
 	}
 	for w.now < 40*time.Second && w.why == "" {
-		e := heap.Pop(&w.q).(event)
-		w.now = e.at
+		e := w.next()
 		if w.faults && w.now > 25*time.Second {
 			w.faults = false
 			for _, k := range w.clients { // who waits since the bad time is not measured

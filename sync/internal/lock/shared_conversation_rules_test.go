@@ -17,7 +17,7 @@ type unitsPlay struct {
 
 func newUnitsPlay(t *testing.T) *unitsPlay {
 	terms := Terms{Lease: 30 * time.Second, Call: 2 * time.Second, Life: 30 * time.Second, Margin: 1500 * ms, Late: time.Second}
-	return &unitsPlay{t: t, c: UnitsConversation{UnitsTerms: UnitsTerms{Terms: terms, Capacity: 5}}}
+	return &unitsPlay{t: t, c: UnitsConversation{Terms: terms, Capacity: 5}}
 }
 
 // demands sets what the gate says: used by those inside, want of the first waiter (0: nobody waits).

@@ -1,10 +1,8 @@
 package lock
 
 import (
-	"container/heap"
 	"fmt"
 	"maps"
-	"math/rand"
 	"slices"
 	"time"
 
@@ -33,8 +31,14 @@ type unitsPlace struct {
 	alive    Moment
 }
 
+// modelTerms are those of all clients.
+type modelTerms struct {
+	Terms
+	Capacity int64
+}
+
 type modelUnits struct {
-	UnitsTerms
+	modelTerms
 	records   map[string]unitsRecord
 	places    map[string]unitsPlace
 	line      []string
@@ -158,32 +162,11 @@ func (r *modelUnits) state(client string, s UnitsStatement, capacity int64, now 
 }
 
 type unitsWorld struct {
-	now     Moment
-	seq     int
-	q       events
-	rng     *rand.Rand
+	timeline
 	redis   *modelUnits
 	clients []*unitsClient
-	faults  bool
-	why     string
 	deleted bool // somebody deletes the lock: two may believe that they have it, for a while
-	stats   map[string]int
-	worst   Moment
 	mutate  func(UnitsStatement) UnitsStatement
-}
-
-func (w *unitsWorld) after(d time.Duration, do func()) {
-	w.seq++
-	heap.Push(&w.q, event{w.now + max(d, 0), w.seq, do})
-}
-
-func (w *unitsWorld) chance(p float64) bool { return w.faults && w.rng.Float64() < p }
-
-func (w *unitsWorld) delay() time.Duration {
-	if w.chance(0.06) {
-		return time.Duration(w.rng.Intn(2500)) * ms
-	}
-	return time.Duration(1+w.rng.Intn(4)) * ms
 }
 
 type unitsWaiter struct {

@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -67,12 +68,6 @@ func (g *SharedHeld) Since() Moment { return g.since }
 // Terms returns what its lease is to be.
 func (g *SharedHeld) Terms() *Lease { return &g.k.set.Lease }
 
-// Unrenewed returns false: see Share.StopRenewing.
-func (g *SharedHeld) Unrenewed() bool { return false }
-
-// Stretched returns false: nobody extends it.
-func (g *SharedHeld) Stretched() bool { return false }
-
 // Someone returns who came first of those inside that are known by name.
 func (g *SharedHeld) Someone() Possession {
 	g.k.mu.Lock()
@@ -96,15 +91,7 @@ func (g *SharedHeld) Lease() *renewal.Lease { return g.lease }
 func (g *SharedHeld) Owners() []*Share {
 	g.k.mu.Lock()
 	defer g.k.mu.Unlock()
-	return g.ownersLocked()
-}
-
-func (g *SharedHeld) ownersLocked() []*Share {
-	all := make([]*Share, 0, len(g.owners))
-	for s := range g.owners {
-		all = append(all, s)
-	}
-	return all
+	return slices.Collect(maps.Keys(g.owners))
 }
 
 // Loss returns why the grant is lost, nil while nobody has concluded that.
@@ -148,7 +135,7 @@ func (g *SharedHeld) Lost(c renewal.Cause) {
 	}
 	l := &Loss{Cause: c}
 	g.loss = l
-	owners := slices.DeleteFunc(g.ownersLocked(), func(s *Share) bool { return s.loss != nil })
+	owners := slices.DeleteFunc(slices.Collect(maps.Keys(g.owners)), func(s *Share) bool { return s.loss != nil })
 	l.Shares = slices.Concat(owners, g.left)
 	if k.next != nil { // they are on their way out, and notified by their releases
 		l.Shares = append(l.Shares, k.next.by...)

@@ -98,7 +98,7 @@ func TestShared_P9_ALateAnswer(t *testing.T) {
 			mustGive(t, next)
 			w.Exit(t.Context())
 		case <-time.After(time.Until(l.Deadline.Add(p.set.Lease.Margin / 2))):
-			if !kind.CanNotify() && k.Writer() != w {
+			if !kind.CanNotify() && k.State().Writes != w {
 				t.Error("Unlock does not find the writer")
 			}
 			w.Exit(t.Context())

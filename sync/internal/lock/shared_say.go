@@ -30,7 +30,7 @@ func (k *SharedKey) say(s *UnitsStatement, mayBeHeld bool) {
 	a := k.l.wire.StateUnits(context.Background(), wire)
 	k.take(k.news(&a, s.N), s, &a)
 	k.refuse(s, &a)
-	k.l.report(k, &k.failed, a.Err)
+	k.report(a.Err)
 	k.kick()
 	k.l.landed()
 }
@@ -181,7 +181,7 @@ func (k *SharedKey) renewedLocked(s *UnitsStatement, h UnitsNews, err error) {
 		return // one that says what it has comes next
 	}
 	r := renewal.Result{Gone: h.Word == Lost, Err: err}
-	if at, known := k.talk.sentAt(s.N); known && (h.Word == Has || h.Word == Waits) {
+	if at, known := k.talk.sent.find(s.N); known && (h.Word == Has || h.Word == Waits) {
 		r.Renewed, r.SentAt = s.Have > 0 && h.Units > 0, k.at(at)
 	}
 	for _, c := range k.renewals {

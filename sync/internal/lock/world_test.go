@@ -124,31 +124,47 @@ func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
 func (e *events) Push(x any)   { *e = append(*e, x.(event)) }
 func (e *events) Pop() any     { o := *e; x := o[len(o)-1]; *e = o[:len(o)-1]; return x }
 
-type world struct {
-	now     Moment
-	seq     int
-	q       events
-	rng     *rand.Rand
-	redis   *modelRedis
-	clients []*client
-	faults  bool
-	why     string // what was violated
-	stats   map[string]int
-	worst   Moment // longest wait without faults
+// timeline is one random history: what happens in it, and when.
+type timeline struct {
+	now    Moment
+	seq    int
+	q      events
+	rng    *rand.Rand
+	faults bool
+	why    string // what was violated
+	stats  map[string]int
+	worst  Moment // longest wait without faults
 }
 
-func (w *world) after(d time.Duration, do func()) {
+func newTimeline(seed int, stats map[string]int) timeline {
+	return timeline{rng: rand.New(rand.NewSource(int64(seed))), faults: true, stats: stats}
+}
+
+func (w *timeline) after(d time.Duration, do func()) {
 	w.seq++
-	heap.Push(&w.q, event{w.now + d, w.seq, do})
+	heap.Push(&w.q, event{w.now + max(d, 0), w.seq, do})
 }
 
-func (w *world) chance(p float64) bool { return w.faults && w.rng.Float64() < p }
+// next goes to the moment of the next event.
+func (w *timeline) next() event {
+	e := heap.Pop(&w.q).(event)
+	w.now = e.at
+	return e
+}
 
-func (w *world) delay() time.Duration {
+func (w *timeline) chance(p float64) bool { return w.faults && w.rng.Float64() < p }
+
+func (w *timeline) delay() time.Duration {
 	if w.chance(0.06) {
 		return time.Duration(w.rng.Intn(2500)) * ms
 	}
 	return time.Duration(1+w.rng.Intn(4)) * ms
+}
+
+type world struct {
+	timeline
+	redis   *modelRedis
+	clients []*client
 }
 
 // client is a process with its conversation, its owner and the lease that package renewal keeps for that.

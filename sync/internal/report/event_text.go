@@ -17,17 +17,9 @@ import (
 // unavailableText says what to check when err came in place of an answer of the server shard.
 func unavailableText(shard string, err error) string {
 	if lettucecompat.Transient(err) {
-		return "check the state of Redis" + onServer(shard) + ", which answers and refuses"
+		return "check the state of Redis" + At(shard) + ", which answers and refuses"
 	}
-	return "check that Redis" + onServer(shard) + " can be reached"
-}
-
-// onServer names a server of several, or none.
-func onServer(shard string) string {
-	if shard == "" {
-		return ""
-	}
-	return " at " + shard
+	return "check that Redis" + At(shard) + " can be reached"
 }
 
 // warningText says what to mend where locks work less well than they could.

@@ -91,7 +91,7 @@ func (o *troubles) observed(key, class, shard string, err error, stated bool) {
 	of, ev := subject{shard: shard}, observe.Event{Kind: observe.EventUnavailable, Err: err, Text: unavailableText(shard, err)}
 	if lettucecompat.Permanent(err) && !lettucecompat.Uncertain(err) {
 		what := cmp.Or(Remedy(err), "acquiring is refused until a person changes something")
-		ev.Kind, ev.Text = observe.EventMisconfigured, what+onServer(shard)
+		ev.Kind, ev.Text = observe.EventMisconfigured, what+At(shard)
 		if !aboutServer(err) {
 			of, ev.Key, ev.Class, ev.Text = subject{key: key}, key, class, what
 		}
@@ -199,7 +199,7 @@ func (o *troubles) end(of subject, t *trouble, answered time.Time) {
 	o.mu.Unlock()
 	if ended {
 		o.p.event(context.Background(), observe.Event{
-			Kind: observe.EventAvailable, Key: of.key, Class: t.class, Since: answered, Text: "Redis answers again" + onServer(of.shard),
+			Kind: observe.EventAvailable, Key: of.key, Class: t.class, Since: answered, Text: "Redis answers again" + At(of.shard),
 		})
 	}
 }

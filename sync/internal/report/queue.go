@@ -16,9 +16,13 @@ func (p *Reports) event(values context.Context, ev observe.Event) {
 	p.raise(values, ev, "", levelOf(&ev))
 }
 
-// aside is event for what another record says, or nobody has to act on: the log has it at Debug.
-func (p *Reports) aside(values context.Context, ev observe.Event) {
-	p.raise(values, ev, "", slog.LevelDebug)
+// eventOr is event, or aside: what another record says, or nobody has to act on, the log has at Debug.
+func (p *Reports) eventOr(aside bool, values context.Context, ev observe.Event) {
+	level := levelOf(&ev)
+	if aside {
+		level = slog.LevelDebug
+	}
+	p.raise(values, ev, "", level)
 }
 
 // Raise is event; named is the Text with keys instead of their hashes, where it speaks of several.
@@ -60,15 +64,11 @@ func (p *Reports) run() {
 				p.logDropped()
 			}
 		case <-p.quit:
-			for {
-				select {
-				case e := <-p.queue:
-					p.deliver(e)
-				default:
-					p.logDropped()
-					return
-				}
+			for len(p.queue) > 0 {
+				p.deliver(<-p.queue)
 			}
+			p.logDropped()
+			return
 		}
 	}
 }

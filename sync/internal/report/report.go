@@ -6,6 +6,7 @@ package report
 import (
 	"context"
 	"log/slog"
+	"reflect"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -100,3 +101,29 @@ func (p *Reports) Stop() {
 
 // Observed reports whether anybody observes each operation. If not, nothing below need be called about one.
 func (p *Reports) Observed() bool { return p.cfg.Observer != nil || p.cfg.Tracer != nil }
+
+// allHooks returns o with a hook that does nothing in place of each that is nil.
+func allHooks(o *observe.Observer) observe.Observer {
+	var all observe.Observer
+	if o != nil {
+		all = *o
+	}
+	orNothing(&all.Acquired, func(string, observe.Outcome, time.Duration) {})
+	orNothing(&all.Called, func(string, string) {})
+	orNothing(&all.Released, func(string, observe.Outcome, time.Duration) {})
+	orNothing(&all.Renewed, func(string, observe.Outcome, time.Duration) {})
+	orNothing(&all.Lost, func(string, observe.LossReason) {})
+	orNothing(&all.Command, func(string, string, time.Duration) {})
+	orNothing(&all.Checked, func(string, string) {})
+	orNothing(&all.Recovered, func(string, string, string) {})
+	orNothing(&all.Alert, func(string, string, bool) {})
+	orNothing(&all.Subscription, func(bool) {})
+	orNothing(&all.EventRaised, func(observe.EventKind, bool) {})
+	return all
+}
+
+func orNothing[F any](hook *F, nothing F) {
+	if reflect.ValueOf(*hook).IsNil() {
+		*hook = nothing
+	}
+}

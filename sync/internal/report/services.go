@@ -63,11 +63,7 @@ func (p *Reports) RenewalFailed(l *renewal.Lease, failures int, err error) {
 	if failures == 2 {
 		ev := eventOf(observe.EventRenewalFailing, g, l.Loss(""))
 		ev.Text, ev.Err, ev.Since, ev.Failures = "two renewals in a row have failed", err, l.LastConfirmed(), failures
-		say := p.event
-		if outage {
-			say = p.aside
-		}
-		say(p.cfg.Values(g.Someone()), ev)
+		p.eventOr(outage, p.cfg.Values(g.Someone()), ev)
 	}
 }
 
@@ -154,12 +150,11 @@ func (p *Reports) Alert(f watchdog.Facts, c watchdog.Check, failures int) {
 		Kind: observe.EventAlert, Key: f.Key, Class: f.Class, Holder: p.fieldOf(f.ID), Check: c.String(), CallSite: f.CallSite, Found: p.found(verdicts),
 		Text: alertText(v, failures), Err: v.Err,
 	}
-	if p.said(v.Finding) {
-		p.aside(p.valuesOf(f), ev)
-		return
+	aside := p.said(v.Finding)
+	if !aside {
+		p.alerts[alert{f.ID, c}] = true
 	}
-	p.alerts[alert{f.ID, c}] = true
-	p.event(p.valuesOf(f), ev)
+	p.eventOr(aside, p.valuesOf(f), ev)
 }
 
 func (p *Reports) AlertCleared(f watchdog.Facts, c watchdog.Check) {
@@ -168,12 +163,9 @@ func (p *Reports) AlertCleared(f watchdog.Facts, c watchdog.Check) {
 		Kind: observe.EventAlertCleared, Key: f.Key, Class: f.Class, Holder: p.fieldOf(f.ID), Check: c.String(), Text: "the check passes again, or the hold has ended",
 	}
 	of := alert{f.ID, c}
-	if !p.alerts[of] {
-		p.aside(p.valuesOf(f), ev)
-		return
-	}
+	shown := p.alerts[of]
 	delete(p.alerts, of)
-	p.event(p.valuesOf(f), ev)
+	p.eventOr(!shown, p.valuesOf(f), ev)
 }
 
 // said reports whether another record says f: EventLost, or EventUnavailable of which it is a consequence. Renewals that
@@ -205,11 +197,8 @@ func (p *Reports) Recovery(f watchdog.Facts, v watchdog.Verdict, action string, 
 		Kind: kind, Key: f.Key, Class: f.Class, Holder: p.fieldOf(f.ID), Check: v.Check.String(), CallSite: f.CallSite,
 		Text: recoveryText(v.Reason, action, o), Err: v.Err,
 	}
-	if kind == observe.EventRecovery && (!concerns(action, o) || p.said(v.Finding)) {
-		p.aside(p.valuesOf(f), ev)
-		return
-	}
-	p.event(p.valuesOf(f), ev)
+	aside := kind == observe.EventRecovery && (!concerns(action, o) || p.said(v.Finding))
+	p.eventOr(aside, p.valuesOf(f), ev)
 }
 
 // fieldOf returns the field in Redis of what the watchdog knows by that number.

@@ -67,12 +67,12 @@ func deadlockText(ev *observe.Event, certain bool, why string, name func(key str
 // hashed names a key where keys are not shown.
 func hashed(key string) string { return "the key with hash " + observe.KeyHash(key) }
 
-// At names a call site, if it is known.
-func At(site string) string {
-	if site == "" {
+// At names a place, a call site or one server of several, if it is known.
+func At(place string) string {
+	if place == "" {
 		return ""
 	}
-	return " at " + site
+	return " at " + place
 }
 
 func waiting(n int) string {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/anteroom/anteroom/internal/waits"
@@ -90,12 +91,9 @@ func (p *Reports) deadlocks(found waits.Report) {
 }
 
 func (p *Reports) waitInfo(w waits.Wait) observe.WaitInfo {
-	k, is := w.Of.(*lock.Key)
-	if !is {
-		return p.sharedWaitInfo(w.Of.(*lock.SharedKey), w)
-	}
+	of := w.Of.(lock.Named)
 	info := observe.WaitInfo{
-		Key: k.Name(), Class: k.Settings().Class,
+		Key: of.Name(), Class: of.Settings().Class,
 		Goroutine: int64(w.Waiter.Owner), Kind: KindName(w.Waiter.Kind), Since: p.leases.Dated(w.Waiter.Since), CallSite: CallSiteOf(w.Waiter),
 		Owner: int64(w.Current.Owner),
 	}
@@ -103,8 +101,16 @@ func (p *Reports) waitInfo(w waits.Wait) observe.WaitInfo {
 		return info
 	}
 	info.OwnerKind = KindName(w.Current.Kind)
-	if o := k.Owner(); o != nil && o.Number() == w.Current.Number {
-		info.OwnerSince, info.OwnerSite = p.leases.Dated(p.leases.Zero().Add(o.Since())), o.CallSite
+	since := func(m lock.Moment) time.Time { return p.leases.Dated(p.leases.Zero().Add(m)) }
+	switch k := of.(type) {
+	case *lock.Key:
+		if o := k.Owner(); o != nil && o.Number() == w.Current.Number {
+			info.OwnerSince, info.OwnerSite = since(o.Since()), o.CallSite
+		}
+	case *lock.SharedKey:
+		if o := k.State().Writes; o != nil && o.Number() == w.Current.Number {
+			info.OwnerSince, info.OwnerSite = since(o.Since()), o.CallSite
+		}
 	}
 	return info
 }
@@ -145,6 +151,47 @@ func (p *Reports) describeHolder(ev *observe.Event, w waits.Wait) {
 			ev.Text += fmt.Sprintf(", and %d in line before this one", a.Ahead)
 		}
 	}
+}
+
+// describeShared is describeHolder for units.
+func (p *Reports) describeShared(ev *observe.Event, k *lock.SharedKey) {
+	is := k.State()
+	switch {
+	case is.Writes != nil:
+	case is.Demand.Lost:
+		ev.Text = "callers of this process have lost it and not unlocked"
+	case is.Readers > 0:
+		ev.Text = "read by " + Plural(int(is.Readers), "caller") + " of this process" + sites(is.Held)
+	case is.Used > 0:
+		ev.Text = Plural(int(is.Used), "unit") + " of it held by callers of this process" + sites(is.Held)
+	default:
+		ev.Text = "held by other processes, or by other Managers of this one"
+	}
+	if is.Used > 0 {
+		ev.Holder = p.cfg.ClientID
+	}
+	a := k.Answer()
+	switch {
+	case a == nil:
+	case a.Err != nil:
+		ev.Text, ev.Err = "acquire is failing", a.Err
+	case is.InLine:
+		ev.Text += fmt.Sprintf("; %d in line before this one", a.Ahead)
+	}
+}
+
+// sites names where some of those who are known by name came in, if that was recorded.
+func sites(g *lock.SharedHeld) string {
+	var list []string
+	for _, o := range g.Owners() {
+		if o.CallSite != "" && len(list) < shownLinks {
+			list = append(list, o.CallSite)
+		}
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	return ", taken at " + strings.Join(list, ", ")
 }
 
 // locate fills in where the goroutines of the events are, unless that was recorded or they

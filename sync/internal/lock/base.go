@@ -1,0 +1,93 @@
+package lock
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+)
+
+// base is what a Key and a SharedKey have in common.
+type base struct {
+	l     *Locks
+	name  string
+	set   *Settings
+	times Terms
+	refs  atomic.Int64 // at 0 the key is over, and stays so
+
+	tracked atomic.Pointer[lettucecompat.Tracked] // its grant, once that is tracked
+	failed  atomic.Pointer[string]                // the server from which the last statement had no usable answer; nil: it had one
+
+	mu       sync.Mutex
+	timer    *time.Timer
+	flying   int  // statements whose command has not returned
+	busy     bool // counted in Locks.unsettled, with a reference
+	silenced bool // the client is closed: nothing is stated at a time, only for somebody
+}
+
+// Name returns the key's name in Redis.
+func (b *base) Name() string { return b.name }
+
+// Settings returns those with which the key is in use.
+func (b *base) Settings() *Settings { return b.set }
+
+// Use takes a reference, unless the key is over.
+func (b *base) Use() bool {
+	for {
+		n := b.refs.Load()
+		if n == 0 {
+			return false
+		}
+		if b.refs.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+// Over reports whether nobody has a reference any more.
+func (b *base) Over() bool { return b.refs.Load() == 0 }
+
+// busyLocked notes whether the key is in use by itself, and has a reference while it is. It returns true where its caller
+// must call Done, which gives that back.
+func (b *base) busyLocked(busy bool) (done bool) {
+	if busy == b.busy {
+		return false
+	}
+	if b.busy = busy; !busy {
+		b.l.settled()
+		return true
+	}
+	b.l.unsettled.Add(1)
+	b.refs.Add(1)
+	return false
+}
+
+// report reports that a statement had no usable answer, or that it had one.
+func (b *base) report(err error) {
+	if err == nil {
+		b.l.cfg.Reporter.Answered(b, b.failed.Swap(nil))
+		return
+	}
+	shard := b.l.wire.Shard(b.name)
+	b.failed.Store(&shard)
+	b.l.cfg.Reporter.Failed(b, shard, err)
+}
+
+// wakeLocked sets the timer for until. k is the key whose base b is.
+func (b *base) wakeLocked(k interface{ timerFired() }, until, now Moment) {
+	switch {
+	case until == never || b.silenced:
+		b.stopLocked()
+	case b.timer == nil:
+		b.timer = time.AfterFunc(until-now, k.timerFired)
+	default:
+		b.timer.Reset(until - now)
+	}
+}
+
+func (b *base) stopLocked() {
+	if b.timer != nil {
+		b.timer.Stop()
+	}
+}
