@@ -19,10 +19,9 @@ const (
 	trackSilence = 5 * time.Second
 	// trackRefused is how long a server is left alone that refuses.
 	trackRefused = time.Minute
-	// trackPause is the first pause between connections that fail, and trackWindow the longest. There is none after one
-	// that has lasted for trackLasting, or, where it was to the wrong server, for trackWindow.
-	trackPause   = 20 * time.Millisecond
-	trackLasting = 100 * time.Millisecond
+	// trackPause is the first pause between connections, and trackWindow the longest. There is none after one that has
+	// lasted for as long.
+	trackPause = 20 * time.Millisecond
 	// trackContradictions connections in a row to which Redis has shown none of the held fields, though the client's own
 	// questions find them, are a refusal: a hook of the client may rename keys, and the connection has no hooks. They take
 	// longer than a demoted master keeps its connections (10 s).
@@ -130,7 +129,7 @@ func (t *tracker) run() {
 		case errors.As(err, &refused):
 			t.warned.Do(func() { t.c.warn.raise(Warning{Kind: WarnTrackingRefused, Err: refused.err}) })
 			pause = trackRefused
-		case time.Since(began) > trackWindow, time.Since(began) > trackLasting && !errors.Is(err, errDoubted):
+		case time.Since(began) > trackWindow:
 			pause = 0
 		default:
 			pause = min(max(2*pause, trackPause), trackWindow)

@@ -96,7 +96,7 @@ type LockConfig struct {
 	// 65535. An RWMutex and a Semaphore do not count them. Defaults to 10000.
 	MaxHandoffs int
 
-	// MaxHandoffTime bounds the same by time since the turn began. The owner of
+	// MaxHandoffTime bounds the same by time since Redis granted the lock. The owner of
 	// that moment is not interrupted. From 1 ms to 24 hours. Defaults to 20 ms, of an RWMutex and a
 	// Semaphore to 1 ms.
 	MaxHandoffTime time.Duration

@@ -23,7 +23,7 @@ func (o *Owner) Exit(ctx context.Context) ExitResult {
 	g, k := o.g, o.g.k
 	// Both clocks are read: a process that was stopped or suspended learns here that the lock is lost.
 	now := k.l.leases.Now()
-	may, newTurn := g.mayHandOff(o, now)
+	may := g.mayHandOff(o, now)
 	exit := queue.HandedOff
 	if k.set.Linger == 0 || !may || !o.keep(now) {
 		exit, _ = k.q.Exit(o.number, may)
@@ -31,10 +31,6 @@ func (o *Owner) Exit(ctx context.Context) ExitResult {
 	left := o.units.Add(-1)
 	switch exit {
 	case queue.HandedOff:
-		if newTurn {
-			g.turn.Store(int64(now))
-			g.turnFrom.Store(o.handOffs)
-		}
 		o.abandon()
 		return ExitResult{HandedOff: true}
 	case queue.Nested:

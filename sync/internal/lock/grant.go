@@ -16,11 +16,8 @@ type Held struct {
 	since Moment
 	lease atomic.Pointer[renewal.Lease] // a fixed lease replaces that of the grant
 
-	turn atomic.Int64 // the Moment when this turn began
-
 	owner        atomic.Pointer[Owner] // the last one that was admitted; written under Key.mu
 	fixed        atomic.Pointer[Lease] // what its owner has asked for, if that is a fixed one
-	turnFrom     atomic.Int32          // hand-offs when this turn began
 	unrenewed    atomic.Bool           // the watchdog stopped the renewal on purpose
 	stretched    atomic.Bool           // Redis may keep it for longer than a lease, as an owner has asked
 	ended        atomic.Bool           // the goroutine that would have to exit has ended
@@ -53,9 +50,7 @@ type Held struct {
 // anybody finds the grant.
 func (k *Key) newGrantLocked() *Held {
 	c := k.talk.Grant
-	now := k.l.now()
-	g := &Held{k: k, n: c.Unit, token: c.Token, since: now}
-	g.turn.Store(int64(now))
+	g := &Held{k: k, n: c.Unit, token: c.Token, since: k.l.now()}
 	// A batch shares one time limit, so leases of different limits never share one.
 	g.lease.Store(k.l.leases.Add(renewal.Spec{
 		Lease: k.set.Lease.For, First: c.Lease,
@@ -135,26 +130,23 @@ func (g *Held) Unrenewed() bool { return g.unrenewed.Load() }
 // Field is the grant's field in Redis.
 func (g *Held) Field() string { return g.k.l.Field(g.n) }
 
-// mayHandOff reports whether the grant may pass from o to another local owner without Redis. The budget of a turn
-// counts if another client may wait; else the hand-off begins a new turn.
-func (g *Held) mayHandOff(o *Owner, now time.Duration) (may, newTurn bool) {
+// mayHandOff reports whether the grant may pass from o to another local owner without Redis. If another client may wait,
+// a turn has a budget.
+func (g *Held) mayHandOff(o *Owner, now time.Duration) bool {
 	set, l := g.k.set, g.lease.Load()
-	used := int(o.handOffs - g.turnFrom.Load())
 	switch {
 	case o.more().bequest != nil, o.more().Note != "", o.lease.Fixed(), g.unrenewed.Load(), g.stretched.Load(), set.MaxHandoffs == 0, g.k.l.closing.Load():
-		return false, false
+		return false
 	case set.MinHold > 0 && now-g.since < set.MinHold:
-		return false, false
+		return false
 	case g.token != 0 && int64(o.handOffs) >= (now-g.since).Microseconds()/2:
-		return false, false // tokens stay below the server's clock, from which they begin anew when the record is lost
+		return false // tokens stay below the server's clock, from which they begin anew when the record is lost
 	case !l.Healthy() || !l.Fresh(now):
-		return false, false // also where it is lost
+		return false // also where it is lost
 	case g.k.foreign(now):
-		return false, false // each of those has the lock for one owner at a time
-	case used < set.MaxHandoffs && now-Moment(g.turn.Load()) < set.MaxHandoffTime:
-		return true, false
+		return false // each of those has the lock for one owner at a time
 	}
-	return !g.k.somebody(g.n, now), true
+	return int(o.handOffs) < set.MaxHandoffs && now-g.since < set.MaxHandoffTime || !g.k.somebody(g.n, now)
 }
 
 // fix makes the lease of g a fixed one, which counts from sentAt. It returns false where it was lost meanwhile.

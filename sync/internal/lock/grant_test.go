@@ -30,7 +30,7 @@ func handOff(t *testing.T, o *Owner, w *queue.Waiter) {
 	}
 }
 
-// Each reason for which a grant is not passed on, alone, and when that begins another turn.
+// Each reason for which a grant is not passed on, alone.
 func TestDriver_MayHandOff(t *testing.T) {
 	_, client := fresh(t)
 	rdb := client()
@@ -40,28 +40,28 @@ func TestDriver_MayHandOff(t *testing.T) {
 		change   func(*Owner)
 		handOffs int
 		after    time.Duration
-		may, new bool
+		may      bool
 	}{
-		"within the budget":                {hour, nil, 9, 0, true, false},
-		"the budget is used up":            {hour, nil, 10, 0, true, true},
-		"and another waits":                {hour, func(o *Owner) { o.g.k.noteContended(o.g.n) }, 10, 0, false, true},
-		"another waits":                    {hour, func(o *Owner) { o.g.k.noteContended(o.g.n) }, 9, 0, true, false},
-		"in the second turn":               {hour, func(o *Owner) { o.g.turnFrom.Store(10); o.g.k.noteContended(o.g.n) }, 19, 0, true, false},
-		"the time is over":                 {func(s *Settings) { s.MaxHandoffTime = 100 * ms }, nil, 0, 100 * ms, true, true},
-		"not asked for long":               {func(s *Settings) { s.MaxHandoffTime = 100 * ms }, nil, 0, 1100 * ms, false, true},
-		"none are allowed":                 {func(s *Settings) { s.MaxHandoffs = 0 }, nil, 0, 0, false, false},
-		"beside a foreign client":          {hour, func(o *Owner) { o.g.k.others.Store(int64(o.g.k.l.now())) }, 0, 0, false, false},
-		"the renewal was stopped":          {hour, func(o *Owner) { o.g.unrenewed.Store(true) }, 0, 0, false, false},
-		"an owner has asked for more":      {hour, func(o *Owner) { o.Extend(context.Background(), time.Minute) }, 0, 0, false, false},
-		"as much as a lease":               {hour, func(o *Owner) { o.Extend(context.Background(), o.lease.For) }, 0, 0, true, false},
-		"a fixed lease":                    {hour, func(o *Owner) { o.lease = &Lease{For: time.Second, Period: -1} }, 0, 0, false, false},
-		"before MinHold is over":           {func(s *Settings) { s.MinHold, s.MaxHandoffTime = 100*ms, time.Hour }, nil, 0, 50 * ms, false, false},
-		"after MinHold":                    {func(s *Settings) { s.MinHold, s.MaxHandoffTime = 100*ms, time.Hour }, nil, 0, 200 * ms, true, false},
-		"little of the lease is left":      {hour, nil, 0, 1700 * ms, false, false},
-		"tokens behind the clock":          {hour, func(o *Owner) { o.g.token = 1 }, 9, 500 * ms, true, false},
-		"tokens as fast as half the clock": {hour, func(o *Owner) { o.g.token = 1; o.g.since = o.g.k.l.now() }, 9, 0, false, false},
-		"lost":                             {hour, func(o *Owner) { o.g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonGone}) }, 0, 0, false, false},
-		"the client closes":                {hour, func(o *Owner) { o.g.k.l.closing.Store(true) }, 0, 0, false, false},
+		"within the budget":                {hour, nil, 9, 0, true},
+		"the budget is used up":            {hour, nil, 10, 0, true},
+		"and another waits":                {hour, func(o *Owner) { o.g.k.noteContended(o.g.n) }, 10, 0, false},
+		"another waits":                    {hour, func(o *Owner) { o.g.k.noteContended(o.g.n) }, 9, 0, true},
+		"the time is over":                 {func(s *Settings) { s.MaxHandoffTime = 100 * ms }, nil, 0, 100 * ms, true},
+		"and another waits then":           {func(s *Settings) { s.MaxHandoffTime = 100 * ms }, func(o *Owner) { o.g.k.noteContended(o.g.n) }, 0, 100 * ms, false},
+		"not asked for long":               {func(s *Settings) { s.MaxHandoffTime = 100 * ms }, nil, 0, 1100 * ms, false},
+		"none are allowed":                 {func(s *Settings) { s.MaxHandoffs = 0 }, nil, 0, 0, false},
+		"beside a foreign client":          {hour, func(o *Owner) { o.g.k.others.Store(int64(o.g.k.l.now())) }, 0, 0, false},
+		"the renewal was stopped":          {hour, func(o *Owner) { o.g.unrenewed.Store(true) }, 0, 0, false},
+		"an owner has asked for more":      {hour, func(o *Owner) { o.Extend(context.Background(), time.Minute) }, 0, 0, false},
+		"as much as a lease":               {hour, func(o *Owner) { o.Extend(context.Background(), o.lease.For) }, 0, 0, true},
+		"a fixed lease":                    {hour, func(o *Owner) { o.lease = &Lease{For: time.Second, Period: -1} }, 0, 0, false},
+		"before MinHold is over":           {func(s *Settings) { s.MinHold, s.MaxHandoffTime = 100*ms, time.Hour }, nil, 0, 50 * ms, false},
+		"after MinHold":                    {func(s *Settings) { s.MinHold, s.MaxHandoffTime = 100*ms, time.Hour }, nil, 0, 200 * ms, true},
+		"little of the lease is left":      {hour, nil, 0, 1700 * ms, false},
+		"tokens behind the clock":          {hour, func(o *Owner) { o.g.token = 1 }, 9, 500 * ms, true},
+		"tokens as fast as half the clock": {hour, func(o *Owner) { o.g.token = 1; o.g.since = o.g.k.l.now() }, 9, 0, false},
+		"lost":                             {hour, func(o *Owner) { o.g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonGone}) }, 0, 0, false},
+		"the client closes":                {hour, func(o *Owner) { o.g.k.l.closing.Store(true) }, 0, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rdb.FlushAll(t.Context()) // the line, too, remembers foreign clients
@@ -74,9 +74,8 @@ func TestDriver_MayHandOff(t *testing.T) {
 				c.change(o)
 			}
 			o.handOffs = int32(c.handOffs)
-			may, newTurn := o.g.mayHandOff(o, o.g.since+c.after)
-			if may != c.may || may && newTurn != c.new {
-				t.Errorf("may %v, another turn %v, want %v and %v", may, newTurn, c.may, c.new)
+			if may := o.g.mayHandOff(o, o.g.since+c.after); may != c.may {
+				t.Errorf("may %v, want %v", may, c.may)
 			}
 		})
 	}

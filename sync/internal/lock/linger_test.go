@@ -301,7 +301,7 @@ func TestLinger_TokensStayBelowTheClock(t *testing.T) {
 	o := p.mustAcquire(t, "k")
 	o.handOffs = 10
 	for us, may := range map[time.Duration]bool{21: false, 22: true} {
-		if got, _ := o.g.mayHandOff(o, o.g.since+us*time.Microsecond); got != may {
+		if got := o.g.mayHandOff(o, o.g.since+us*time.Microsecond); got != may {
 			t.Errorf("after %d µs and 10 hand-offs it may pass on: %v", us, !may)
 		}
 	}

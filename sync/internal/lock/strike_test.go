@@ -27,7 +27,7 @@ func TestDriver_WhatStrikesOneOwnerSparesTheNext(t *testing.T) {
 			next := make(chan *Owner, 1)
 			go func() { next <- p.mustAcquire(t, "k") }()
 			eventually(t, "somebody waits", func() bool { return k.q.Len() == 1 })
-			may, _ := g.mayHandOff(first, p.now())
+			may := g.mayHandOff(first, p.now())
 			if !may || !strike(first) { // between the decision and the hand-off
 				t.Fatal("there is nothing to pass on, or the accused was spared")
 			}
