@@ -117,29 +117,37 @@ func TestShared_AForcedReleaseIsOfOneRecord(t *testing.T) {
 	}
 }
 
-// A loss that was concluded before an exit, and is notified after it, counts that owner: its release says so.
+// A loss that was concluded before an exit, and is notified after it, counts that owner: its release says so. So it does
+// where the owner had a limit of its own, which was not over.
 func TestShared_S4_ALossThatAnExitOvertakes(t *testing.T) {
-	_, client := fresh(t)
-	p := newShares(t, client(), 2, nil)
-	s, other := p.mustTake(t, 1), p.mustTake(t, 1)
-	eventually(t, "the call lease was renewed", func() bool { return s.g.lease.Renewals() > 0 })
-	open := busyLoop(t, p)
-	s.g.lease.Lose(renewal.Cause{Reason: renewal.ReasonWatchdog})
-	if r := s.Exit(t.Context()); r.Lost == nil {
-		t.Errorf("%+v", r)
+	for name, limit := range map[string]time.Duration{"unlimited": 0, "limited": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			_, client := fresh(t)
+			p := newShares(t, client(), 2, nil)
+			s, other := p.mustTake(t, 1), p.mustTake(t, 1)
+			if limit > 0 {
+				s.Limit(&Lease{For: limit, Period: -1})
+			}
+			eventually(t, "the call lease was renewed", func() bool { return s.g.lease.Renewals() > 0 })
+			open := busyLoop(t, p)
+			s.g.lease.Lose(renewal.Cause{Reason: renewal.ReasonWatchdog})
+			if r := s.Exit(t.Context()); r.Lost == nil {
+				t.Errorf("%+v", r)
+			}
+			open()
+			eventually(t, "the loss is reported", func() bool {
+				p.rep.mu.Lock()
+				defer p.rep.mu.Unlock()
+				return len(p.rep.losses) == 2
+			})
+			p.rep.mu.Lock()
+			if shares := p.rep.losses[1].Shares; len(shares) != 2 {
+				t.Errorf("%d have lost their units, and 2 are told so", len(shares))
+			}
+			p.rep.mu.Unlock()
+			other.Exit(t.Context())
+		})
 	}
-	open()
-	eventually(t, "the loss is reported", func() bool {
-		p.rep.mu.Lock()
-		defer p.rep.mu.Unlock()
-		return len(p.rep.losses) == 2
-	})
-	p.rep.mu.Lock()
-	if shares := p.rep.losses[1].Shares; len(shares) != 2 {
-		t.Errorf("%d have lost their units, and 2 are told so", len(shares))
-	}
-	p.rep.mu.Unlock()
-	other.Exit(t.Context())
 }
 
 // pauses is a hook by which each command waits until open before it is sent.

@@ -265,15 +265,14 @@ func (s *Share) Exit(ctx context.Context) ExitResult {
 	}
 	if loss := s.Err(); loss != nil {
 		k.mu.Lock()
-		all := s.until.Load() == 0 && s.loss == nil // else it is this share's alone
-		if all && g.loss == nil {
-			g.left = append(g.left, s)
+		if s.loss == nil && !g.lease.Valid(k.l.leases.Now()) { // else it is this share's alone
+			g.lease.Lose(renewal.Cause{Reason: renewal.ReasonDeadline}) // before the units can go back because of this exit
+			if g.loss == nil {
+				g.left = append(g.left, s)
+			}
 		}
 		outLocked()
 		k.mu.Unlock()
-		if all {
-			g.lease.Lose(loss.Cause)
-		}
 		k.kick()
 		return ExitResult{ReleaseResult: ReleaseResult{Lost: loss}}
 	}
