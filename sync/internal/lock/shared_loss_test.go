@@ -150,6 +150,31 @@ func TestShared_S4_ALossThatAnExitOvertakes(t *testing.T) {
 	}
 }
 
+// Who exits after a limit of its own, before anybody has noticed that, as a process that was stopped, has lost its units, and
+// its loss is reported.
+func TestShared_AnExitAfterItsOwnLimit(t *testing.T) {
+	_, client := fresh(t)
+	p := newShares(t, client(), 2, nil)
+	s, other := p.mustTake(t, 1), p.mustTake(t, 1)
+	s.Limit(&Lease{For: 50 * time.Millisecond, Period: -1, Margin: 10 * time.Millisecond})
+	s.g.k.mu.Lock()
+	s.timer.Stop()
+	s.g.k.mu.Unlock()
+	time.Sleep(60 * time.Millisecond)
+	if r := s.Exit(t.Context()); r.Lost == nil || r.Lost.Reason != renewal.ReasonFixed {
+		t.Errorf("%+v", r)
+	}
+	p.rep.mu.Lock()
+	if l := p.rep.losses; len(l) != 1 || len(l[0].Shares) != 1 || l[0].Shares[0] != s || l[0].Reason != renewal.ReasonFixed {
+		t.Errorf("%+v is reported", l)
+	}
+	p.rep.mu.Unlock()
+	if l := other.Err(); l != nil {
+		t.Error(l)
+	}
+	other.Exit(t.Context())
+}
+
 // pauses is a hook by which each command waits until open before it is sent.
 type pauses struct{ open atomic.Pointer[chan struct{}] }
 
