@@ -117,28 +117,61 @@ func TestShared_AForcedReleaseIsOfOneRecord(t *testing.T) {
 	}
 }
 
-// A loss that was concluded before an exit, and is notified after it, counts that owner: its release says so.
+// A loss that was concluded before an exit, and is notified after it, counts that owner: its release says so. So it does
+// where the owner had a limit of its own, which was not over.
 func TestShared_S4_ALossThatAnExitOvertakes(t *testing.T) {
+	for name, limit := range map[string]time.Duration{"unlimited": 0, "limited": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			_, client := fresh(t)
+			p := newShares(t, client(), 2, nil)
+			s, other := p.mustTake(t, 1), p.mustTake(t, 1)
+			if limit > 0 {
+				s.Limit(&Lease{For: limit, Period: -1})
+			}
+			eventually(t, "the call lease was renewed", func() bool { return s.g.lease.Renewals() > 0 })
+			open := busyLoop(t, p)
+			s.g.lease.Lose(renewal.Cause{Reason: renewal.ReasonWatchdog})
+			if r := s.Exit(t.Context()); r.Lost == nil {
+				t.Errorf("%+v", r)
+			}
+			open()
+			eventually(t, "the loss is reported", func() bool {
+				p.rep.mu.Lock()
+				defer p.rep.mu.Unlock()
+				return len(p.rep.losses) == 2
+			})
+			p.rep.mu.Lock()
+			if shares := p.rep.losses[1].Shares; len(shares) != 2 {
+				t.Errorf("%d have lost their units, and 2 are told so", len(shares))
+			}
+			p.rep.mu.Unlock()
+			other.Exit(t.Context())
+		})
+	}
+}
+
+// Who exits after a limit of its own, before anybody has noticed that, as a process that was stopped, has lost its units, and
+// its loss is reported.
+func TestShared_AnExitAfterItsOwnLimit(t *testing.T) {
 	_, client := fresh(t)
 	p := newShares(t, client(), 2, nil)
 	s, other := p.mustTake(t, 1), p.mustTake(t, 1)
-	eventually(t, "the call lease was renewed", func() bool { return s.g.lease.Renewals() > 0 })
-	open := busyLoop(t, p)
-	s.g.lease.Lose(renewal.Cause{Reason: renewal.ReasonWatchdog})
-	if r := s.Exit(t.Context()); r.Lost == nil {
+	s.Limit(&Lease{For: 50 * time.Millisecond, Period: -1, Margin: 10 * time.Millisecond})
+	s.g.k.mu.Lock()
+	s.timer.Stop()
+	s.g.k.mu.Unlock()
+	time.Sleep(60 * time.Millisecond)
+	if r := s.Exit(t.Context()); r.Lost == nil || r.Lost.Reason != renewal.ReasonFixed {
 		t.Errorf("%+v", r)
 	}
-	open()
-	eventually(t, "the loss is reported", func() bool {
-		p.rep.mu.Lock()
-		defer p.rep.mu.Unlock()
-		return len(p.rep.losses) == 2
-	})
 	p.rep.mu.Lock()
-	if shares := p.rep.losses[1].Shares; len(shares) != 2 {
-		t.Errorf("%d have lost their units, and 2 are told so", len(shares))
+	if l := p.rep.losses; len(l) != 1 || len(l[0].Shares) != 1 || l[0].Shares[0] != s || l[0].Reason != renewal.ReasonFixed {
+		t.Errorf("%+v is reported", l)
 	}
 	p.rep.mu.Unlock()
+	if l := other.Err(); l != nil {
+		t.Error(l)
+	}
 	other.Exit(t.Context())
 }
 

@@ -264,17 +264,25 @@ func (s *Share) Exit(ctx context.Context) ExitResult {
 		k.exitedLocked(g)
 	}
 	if loss := s.Err(); loss != nil {
+		var own *Loss // of s alone, which nobody has noticed
 		k.mu.Lock()
-		all := s.until.Load() == 0 && s.loss == nil // else it is this share's alone
-		if all && g.loss == nil {
-			g.left = append(g.left, s)
+		switch {
+		case s.loss != nil:
+		case g.lease.Valid(k.l.leases.Now()):
+			own = &Loss{Cause: loss.Cause, Shares: []*Share{s}}
+			s.loss = own
+		default:
+			g.lease.Lose(renewal.Cause{Reason: renewal.ReasonDeadline}) // before the units can go back because of this exit
+			if g.loss == nil {
+				g.left = append(g.left, s)
+			}
 		}
 		outLocked()
 		k.mu.Unlock()
-		if all {
-			g.lease.Lose(loss.Cause)
-		}
 		k.kick()
+		if own != nil {
+			k.l.cfg.Reporter.Lost(g, own)
+		}
 		return ExitResult{ReleaseResult: ReleaseResult{Lost: loss}}
 	}
 	if ctx.Done() == nil || ctx.Err() != nil {
