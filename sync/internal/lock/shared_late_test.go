@@ -157,7 +157,7 @@ func TestShared_S29_TheEndOfATurnIsNoticed(t *testing.T) {
 	n := k.talk.since
 	k.mu.Unlock()
 	k.contended(n)
-	time.Sleep(k.gate.Demand().TurnEnds - k.l.now())
+	time.Sleep(k.gate.Demand().TurnEnds - k.l.now() + 20*time.Millisecond) // the timer of that moment has fired
 	k.kick()
 	k.Leave(1)
 	k.Leave(1)
