@@ -2,7 +2,7 @@
 // itself.
 //
 //	scenarios() ── rounds, interleaved ──► figures ──► results ──┬─► results.json ──► docs/reference/measurements.md,
-//	  each: load · crew · handover · grow · removal                       │                   docs/performance.md, docs/plots
+//	  each: load · crew · handover · grow · removal              │                   docs/performance.md, docs/plots
 //	                                                             └─► the screen
 //
 //	go run .                        everything: about 25 minutes

@@ -239,6 +239,33 @@ func TestLate_AForcedReleaseThatARenewalRefutes(t *testing.T) {
 	o.Exit(t.Context())
 }
 
+// A message that a renewal has refuted does not stand for the next one: once nothing renews the lock, that is asked about.
+func TestLate_AForcedReleaseAfterOneThatWasRefuted(t *testing.T) {
+	_, client := fresh(t)
+	rdb := client()
+	p := newParty(t, client(), nil)
+	o := p.mustAcquire(t, "k")
+	g, renewals := o.g, uint32(0)
+	renewed := func() bool { return g.lease.Load().Renewals() > renewals }
+	eventually(t, "the call lease was renewed", renewed)
+	eventually(t, "Redis says when it vanishes", func() bool { return g.k.tracked.Load() != nil })
+	untrack(g) // here it does not
+	renewals = g.lease.Load().Renewals()
+	forced := lettucecompat.Message{Kind: lettucecompat.MessageForced, Key: "k", N: g.n}
+	p.Heard(forced)
+	eventually(t, "it was renewed", renewed)
+	if !g.StopRenewing(o) {
+		t.Fatal("it is not renewed")
+	}
+	rdb.Del(t.Context(), "k")
+	p.Heard(forced)
+	eventually(t, "it is lost", func() bool { return g.Loss() != nil })
+	if l := g.Loss(); l.Reason != renewal.ReasonForced {
+		t.Errorf("lost: %v", l.Reason)
+	}
+	o.Exit(t.Context())
+}
+
 // An exit beside a loss that was just concluded leaves no pause for a mark that is not there.
 func TestLate_AMarkBesideALoss(t *testing.T) {
 	_, client := fresh(t)

@@ -111,7 +111,8 @@ func (g *Held) Lost(c renewal.Cause) {
 // that is so, or verify for a fixed lease, which has none. Without an answer it is believed to be lost, and nothing is
 // stated while its owner may work.
 func (g *Held) forced() {
-	asked := g.force.Swap(int64(g.k.l.now())) != 0
+	asked := g.said()
+	g.force.Store(int64(g.k.l.now()))
 	if g.k.endLinger() {
 		return // it lingered: nothing renews it, and the release shows whether it was there
 	}
