@@ -37,7 +37,7 @@ const (
 //	Track ─► tracker, one per master ── HEXISTS ─► Redis notes that this connection has read the key
 //	            ▲   │ a push names a key that was changed, by anybody: it is read again
 //	            └───┤
-//	                └ not there ─► Options.OnMissing, which asks by a script of a master. Only that ends a hold
+//	                └ not there ─► Options.OnMissing, which asks a master by a script. Only that ends a hold
 type tracking struct {
 	c      *Client
 	ctx    context.Context // ends with close
@@ -88,7 +88,7 @@ func (e *Tracked) Close() {
 	e.leaveLocked()
 }
 
-// heldLocked reports whether Close was not called.
+// heldLocked reports whether e is still what is tracked of its key.
 func (e *Tracked) heldLocked() bool { return e.t.held[e.Key] == e }
 
 func (e *Tracked) leaveLocked() {

@@ -36,7 +36,7 @@ type trackConn struct {
 	resp3 atomic.Bool   // the server has answered HELLO 3
 
 	// Guarded by tracking.mu.
-	used bool // it was dialed, or is not to be
+	used bool // it was dialed, or must not be any more
 	conn net.Conn
 }
 
@@ -77,7 +77,7 @@ func (t *tracker) connect() (*trackConn, error) {
 		switch {
 		case Permanent(err):
 			return dialError{&trackRefusal{err}}
-		case err == nil && !c.resp3.Load(): // and not that HELLO was refused because the server is full, and has hung up
+		case err == nil && !c.resp3.Load(): // a full server refuses HELLO, too, but then err is not nil
 			return dialError{&trackRefusal{errTrackOld}}
 		}
 		return err

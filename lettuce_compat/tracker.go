@@ -20,7 +20,7 @@ const (
 	// trackRefused is how long a server is left alone that refuses.
 	trackRefused = time.Minute
 	// trackPause is the first pause between connections, and trackWindow the longest. There is none after one that has
-	// lasted for as long.
+	// lasted for longer than that.
 	trackPause = 20 * time.Millisecond
 	// trackContradictions connections in a row to which Redis has shown none of the held fields, though the client's own
 	// questions find them, are a refusal: a hook of the client may rename keys, and the connection has no hooks. They take
@@ -57,7 +57,7 @@ type tracker struct {
 	answered int // reads
 }
 
-// changedLocked queues a read of e, of which one is enough that begins after this.
+// changedLocked queues a read of e, unless one is queued that has not begun.
 func (t *tracker) changedLocked(e *Tracked) {
 	if !t.up || e.queue != unqueued {
 		t.kickLocked()
@@ -273,7 +273,8 @@ func (t *tracker) read(conn *trackConn, some []*Tracked) error {
 	return err
 }
 
-// ask puts the question that counts. Where it finds what this connection misses, that is to no master.
+// ask puts the question that counts. Where it finds what this connection has missed, that may be to no
+// master, and is made anew.
 func (t *tracker) ask(missing []*Tracked, plain bool) {
 	if t.c.opt.OnMissing(t.ctx, missing) {
 		t.mu.Lock()

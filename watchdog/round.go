@@ -154,7 +154,7 @@ func (w *Watchdog) visit(r round, h *hold, f *Facts) bool {
 }
 
 // update takes in the holds that have come since the last tick, and drops those that went. One that has come and is not
-// listed has mostly ended, but its lease may just be being replaced: it is looked up once more, at the next tick.
+// listed has usually ended, but its lease may be being replaced: it is looked up once more, at the next tick.
 func (w *Watchdog) update(at time.Duration) {
 	came, went := w.cfg.Source.Changes()
 	n := len(came)

@@ -46,7 +46,7 @@ const (
 	freedPerS     = "releases_per_s"
 	locksLost     = "locks_lost" // until their release
 
-	removalP50 = "removal_p50_us" // from the call of DEL until the holder is notified
+	removalP50 = "removal_p50_us" // from before the command that removes until the holder is notified
 	removalP99 = "removal_p99_us"
 )
 

@@ -16,11 +16,11 @@ import (
 const (
 	removed      = 200 // times
 	removedEvery = 20 * time.Millisecond
-	removedFor   = 20 * time.Second // in all, where a library takes long
+	removedFor   = 20 * time.Second // in all, where each takes long
 	removedBound = 20 * time.Second
 )
 
-// removal takes a key that is held out of Redis, or others. It returns from when on it may be gone, and how many are.
+// removal removes a key that is held, or others, from Redis. It returns the moment before that, and how many are gone.
 type removal func(ctx context.Context, rdb *redis.Client, key string) (began time.Time, gone int, err error)
 
 // removals are by the name that plans have of them.
@@ -39,7 +39,7 @@ var removals = map[string]removal{
 	"SET": byCommand(func(ctx context.Context, rdb *redis.Client, key string) error {
 		return rdb.Set(ctx, key, "another", 0).Err()
 	}),
-	// All connections end first.
+	// All connections but subscriptions end first.
 	"DEL-after-KILL": func(ctx context.Context, rdb *redis.Client, key string) (began time.Time, gone int, err error) {
 		time.Sleep(time.Second) // the connections have lasted
 		began = time.Now()

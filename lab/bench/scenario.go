@@ -208,7 +208,7 @@ func removedKeys() (all []scenario) {
 		case "HDEL": // rueidislock's are no hashes
 			s.libraries = s.libraries[:1]
 		case "DEL-after-KILL":
-			s.title = "10,000 held locks, a key removed by DEL when all connections have ended"
+			s.title = "10,000 held locks, a key removed by DEL after all connections were killed"
 		case "FLUSHALL":
 			s.title = "10,000 held locks, all removed by FLUSHALL"
 		case "DEL":

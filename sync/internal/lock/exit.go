@@ -60,7 +60,8 @@ func (o *Owner) exitedLost() {
 	o.abandon()
 }
 
-// exitedBesideALoss is for who takes the last unit off beside one whose exit has found the loss, and this unit there still.
+// exitedBesideALoss is for who takes the last unit of o off after the exit of another one, which found the loss and left the rest
+// to this one, because this unit was still counted.
 func (o *Owner) exitedBesideALoss() {
 	if o.Kind.CanNotify() && o.g.Loss() != nil { // else a goroutine's own units are the queue's to count
 		o.exitedLost()

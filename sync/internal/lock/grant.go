@@ -31,7 +31,7 @@ type Held struct {
 	stage stage         // how far its end has come
 	late  bool          // its last owner exited after the deadline, or a loss
 	loss  *Loss         // set once
-	by    *Owner        // that owner; nil: nobody was the owner
+	by    *Owner        // the owner whose exit ended it; nil: none
 	mark  Moment        // see below
 	freed chan struct{} // closed when the release is over; made when its first answer has not said so
 }
