@@ -18,7 +18,7 @@ func (m *Manager) Survey(o observe.SurveyOptions) observe.Survey {
 	keys := m.locks.All()
 	s := observe.Survey{
 		ClientID: m.cfg.ClientID, CallSites: m.cfg.RecordCallSites, Closed: m.closing.Load(),
-		Counts: map[string]observe.Count{}, Verdicts: m.verdicts(0, ""),
+		Counts: map[string]observe.Count{}, Verdicts: m.verdicts(0, ""), States: []observe.State{}, // in JSON a list, too, if it is empty
 	}
 	unhealthy := map[uint64]bool{}
 	for _, n := range m.dog.Unhealthy() {

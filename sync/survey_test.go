@@ -2,6 +2,7 @@ package anteroom_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -102,6 +103,9 @@ func TestSurvey_ListsWhatMattersMost(t *testing.T) {
 func TestSurvey_AgreesWithSnapshot(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, _ := manager(t, s.client(), anteroom.Config{RecordCallSites: true})
+		if list, err := json.Marshal(m.Snapshot()); err != nil || string(list) != "[]" {
+			t.Errorf("of nothing %s, %v", list, err)
+		}
 		ctx, cancel := context.WithCancel(bg)
 		var wg sync.WaitGroup
 		mu := m.Mutex("a")
@@ -121,7 +125,7 @@ func TestSurvey_AgreesWithSnapshot(t *testing.T) {
 		wg.Wait()
 		ok(t, errors.Join(h.Release(bg), other.Release(bg)))
 		ok(t, m.Close(bg))
-		if survey := m.Survey(observe.SurveyOptions{}); !survey.Closed || survey.Keys != 0 || survey.States != nil {
+		if survey := m.Survey(observe.SurveyOptions{}); !survey.Closed || survey.Keys != 0 || len(survey.States) != 0 {
 			t.Errorf("after Close: %+v", survey)
 		}
 	})
