@@ -150,6 +150,30 @@ func TestShared_S4_ALossThatAnExitOvertakes(t *testing.T) {
 	}
 }
 
+// The same where the loss is concluded in the middle of an exit that leaves the units to others.
+func TestShared_S4_ALossInTheMiddleOfAnExit(t *testing.T) {
+	_, client := fresh(t)
+	p := newShares(t, client(), 2, nil)
+	s, other := p.mustTake(t, 1), p.mustTake(t, 1)
+	g, k := s.g, s.g.k
+	eventually(t, "the call lease was renewed", func() bool { return g.lease.Renewals() > 0 })
+	open := busyLoop(t, p)
+	g.lease.Lose(renewal.Cause{Reason: renewal.ReasonWatchdog}) // Exit has just found the lease valid
+	r := k.giveBack(g, s, false, func() {
+		delete(g.owners, s)
+		k.gate.Exit(&s.w)
+	})
+	if r.Lost == nil {
+		t.Errorf("%+v", r)
+	}
+	open()
+	eventually(t, "the loss is notified", func() bool { return g.Loss() != nil })
+	if n := len(g.Loss().Shares); n != 2 {
+		t.Errorf("%d have lost their units, and 2 are told so", n)
+	}
+	other.Exit(t.Context())
+}
+
 // Who exits after a limit of its own, before anybody has noticed that, as a process that was stopped, has lost its units, and
 // its loss is reported.
 func TestShared_AnExitAfterItsOwnLimit(t *testing.T) {

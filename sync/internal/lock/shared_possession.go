@@ -321,6 +321,7 @@ func (k *SharedKey) giveBack(g *SharedHeld, by *Share, mayBeHeld bool, outLocked
 	limit := time.After(2 * k.set.Timeout)
 	k.mu.Lock()
 	outLocked()
+	_, lost := g.lease.Lost()
 	now, b := k.l.now(), (*giving)(nil)
 	switch d := k.demandLocked(now); {
 	case k.talk.usable && k.talk.Grant.Unit == g.n && k.talk.Gives(&d, now):
@@ -333,6 +334,8 @@ func (k *SharedKey) giveBack(g *SharedHeld, by *Share, mayBeHeld bool, outLocked
 		b = k.next
 	case by == nil && k.talk.unconfirmed && k.freeing != nil && k.freeing.g == g: // another one has stated it meanwhile
 		b = k.freeing
+	case by != nil && lost && g.loss == nil:
+		g.left = append(g.left, by)
 	}
 	s := k.nextLocked()
 	mine := s != nil && b != nil && b == k.freeing
@@ -343,7 +346,7 @@ func (k *SharedKey) giveBack(g *SharedHeld, by *Share, mayBeHeld bool, outLocked
 	case s != nil:
 		go k.say(s, false)
 	}
-	if _, lost := g.lease.Lost(); b == nil && lost {
+	if b == nil && lost {
 		return ExitResult{ReleaseResult: ReleaseResult{Lost: g.lossOr(renewal.ReasonGone)}}
 	} else if b == nil {
 		return ExitResult{HandedOff: true}
