@@ -63,9 +63,8 @@ func byCommand(send func(ctx context.Context, rdb *redis.Client, key string) err
 func evict(ctx context.Context, rdb *redis.Client, _ string) (began time.Time, gone int, err error) {
 	number := func(section, name string) (n int) {
 		text, failed := rdb.InfoMap(ctx, section).Result()
-		if _, failed2 := fmt.Sscan(text[section][name], &n); failed != nil || failed2 != nil {
-			err = errors.Join(err, failed, failed2)
-		}
+		_, unread := fmt.Sscan(text[section][name], &n)
+		err = errors.Join(err, failed, unread)
 		return n
 	}
 	before, used := number("Stats", "evicted_keys"), number("Memory", "used_memory")

@@ -13,10 +13,10 @@ import (
 	"github.com/anteroom/anteroom/queue"
 )
 
-// holdUp is a hook of a client: it holds up answers, or keeps commands back until they fail.
+// holdUp is a hook of a client: it holds up commands or answers, or keeps commands back until they fail.
 type holdUp struct {
-	answers, commands atomic.Pointer[chan struct{}]
-	held              atomic.Int64
+	sends, answers, commands atomic.Pointer[chan struct{}]
+	held                     atomic.Int64
 }
 
 func (f *holdUp) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -38,6 +38,10 @@ func (f *holdUp) around(send func() error) error {
 		f.held.Add(1)
 		<-*c
 		return errCut
+	}
+	if c := f.sends.Load(); c != nil {
+		f.held.Add(1)
+		<-*c
 	}
 	err := send()
 	if c := f.answers.Load(); c != nil {

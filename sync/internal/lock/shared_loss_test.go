@@ -3,7 +3,6 @@ package lock
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -199,29 +198,18 @@ func TestShared_AnExitAfterItsOwnLimit(t *testing.T) {
 	other.Exit(t.Context())
 }
 
-// pauses is a hook by which each command waits until open before it is sent.
-type pauses struct{ open atomic.Pointer[chan struct{}] }
-
-func (*pauses) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (h *pauses) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		h.wait()
-		return next(ctx, cmd)
-	}
-}
-
-func (h *pauses) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []redis.Cmder) error {
-		h.wait()
-		return next(ctx, cmds)
-	}
-}
-
-func (h *pauses) wait() {
-	if c := h.open.Load(); c != nil {
-		<-*c
-	}
+// leavesNothing has another client ask and give up, so that who leaves g keeps nothing for later.
+func leavesNothing(t *testing.T, p, other *party, g *SharedHeld) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	waits := make(chan error, 1)
+	go func() {
+		_, err := other.take(ctx, 2, 0)
+		waits <- err
+	}()
+	eventually(t, "the turn is over", func() bool { return g.k.gate.Demand().Contended && p.now() > g.k.gate.Demand().TurnEnds })
+	stop()
+	<-waits
 }
 
 // A release that finds nothing says why: the lease was over, or a message has said that the lock was forced.
@@ -244,20 +232,19 @@ func TestShared_AReleaseThatFindsNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, client := fresh(t)
-			rdb, c, h := client(), client(), &pauses{}
+			rdb, c, h := client(), client(), &holdUp{}
 			c.AddHook(h)
 			p := newShares(t, c, 0, brief)
 			time.Sleep(3 * linger)
 			s := p.mustTake(t, writes)
 			eventually(t, "the call lease was renewed", func() bool { return s.g.lease.Renewals() > 0 })
-			open := make(chan struct{})
-			h.open.Store(&open)
+			open := h.hold(&h.sends)
+			defer open()
 			result := make(chan ExitResult, 1)
 			go func() { result <- s.Exit(context.Background()) }()
 			eventually(t, "the release is on its way", func() bool { return s.g.lease.State() == renewal.StateEnded })
 			v.end(t, rdb, s.g)
-			h.open.Store(nil)
-			close(open)
+			open()
 			if r := <-result; r.Lost == nil || r.Lost.Reason != v.want {
 				t.Errorf("%+v, want %v", r.Lost, v.want)
 			}
@@ -287,23 +274,15 @@ func TestShared_AQuestionAfterTheDeadline(t *testing.T) {
 // The release of some units finds that all are gone: so it says, and its owner counts beside those who are notified.
 func TestShared_S4_AReleaseOfSomeUnitsFindsTheLoss(t *testing.T) {
 	_, client := fresh(t)
-	rdb, c, h := client(), client(), &pauses{}
+	rdb, c, h := client(), client(), &holdUp{}
 	c.AddHook(h)
 	p, q := newShares(t, c, 2, nil), newShares(t, client(), 2, nil)
 	s, last := p.mustTake(t, 1), p.mustTake(t, 1)
 	g := s.g
 	eventually(t, "the call lease was renewed", func() bool { return g.lease.Renewals() > 0 })
-	ctx, stop := context.WithCancel(t.Context())
-	waits := make(chan error, 1)
-	go func() {
-		_, err := q.take(ctx, 2, 0)
-		waits <- err
-	}()
-	eventually(t, "who leaves keeps nothing for later", func() bool { return g.k.gate.Demand().Contended && p.now() > g.k.gate.Demand().TurnEnds })
-	stop()
-	<-waits
-	open := make(chan struct{})
-	h.open.Store(&open)
+	leavesNothing(t, p, q, g)
+	open := h.hold(&h.sends)
+	defer open()
 	result := make(chan ExitResult, 1)
 	go func() { result <- s.Exit(context.Background()) }()
 	eventually(t, "the release is on its way", func() bool {
@@ -312,8 +291,7 @@ func TestShared_S4_AReleaseOfSomeUnitsFindsTheLoss(t *testing.T) {
 		return g.k.freeing != nil
 	})
 	rdb.Del(t.Context(), "k")
-	h.open.Store(nil)
-	close(open)
+	open()
 	if r := <-result; r.Lost == nil {
 		t.Errorf("%+v", r)
 	}
@@ -339,16 +317,7 @@ func TestShared_S4_ALossBesideARelease(t *testing.T) {
 	s, last := p.mustTake(t, 1), p.mustTake(t, 1)
 	g := s.g
 	eventually(t, "the call lease was renewed", func() bool { return g.lease.Renewals() > 0 })
-	ctx, stop := context.WithCancel(t.Context())
-	waits := make(chan error, 1)
-	q := newShares(t, client(), 2, nil)
-	go func() {
-		_, err := q.take(ctx, 2, 0)
-		waits <- err
-	}()
-	eventually(t, "who leaves keeps nothing for later", func() bool { return g.k.gate.Demand().Contended && p.now() > g.k.gate.Demand().TurnEnds })
-	stop()
-	<-waits
+	leavesNothing(t, p, newShares(t, client(), 2, nil), g)
 	rdb.Del(t.Context(), "k")
 	end := f.hold(&f.answers)
 	defer end()
