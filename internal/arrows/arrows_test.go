@@ -41,6 +41,7 @@ var allowed = map[string][]string{
 	"internal/child":     {},
 	"internal/faultnet":  {},
 	"internal/headcount": {},
+	"internal/pace":      {},
 	"internal/screen":    {},
 	"internal/seeds":     {},
 	"internal/foreign":   {"github.com/redis/go-redis/v9"},

@@ -1,0 +1,54 @@
+package pace
+
+import (
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// TestFactor_IsTheLargestSoFar: a bound that was stretched once stays so, up to a limit.
+func TestFactor_IsTheLargestSoFar(t *testing.T) {
+	defer func() { measured.factor = 0 }()
+	if f := Factor(); f < 1 || f > most {
+		t.Fatalf("factor %v", f)
+	}
+	measured.at, measured.factor = time.Now(), 7
+	if f, d := Factor(), Scale(time.Second); f != 7 || d != 7*time.Second {
+		t.Errorf("a fresh measurement of 7: %v, %v", f, d)
+	}
+	measured.at = time.Now().Add(-2 * fresh)
+	if f := Factor(); f < 7 {
+		t.Errorf("%v: a factor that was seen is forgotten", f)
+	}
+	measured.factor = most + 1
+	measured.at = time.Now().Add(-2 * fresh)
+	if f := Factor(); f != most {
+		t.Errorf("%v: no bound", f)
+	}
+}
+
+// TestFactor_MeasuresWork: shared processors make the same work take longer.
+func TestFactor_MeasuresWork(t *testing.T) {
+	defer func() { measured.factor = 0 }()
+	measured.factor = 0
+	took := spin()
+	for range 20 { // the least of several is what the machine can do at present
+		took = min(took, spin())
+	}
+	if f := Factor(); f < min(most, float64(took)/float64(idle)) {
+		t.Errorf("factor %v where the work takes %v", f, took)
+	}
+}
+
+func TestWithin(t *testing.T) {
+	measured.at, measured.factor = time.Now().Add(time.Hour), 2
+	defer func() { measured.factor = 0 }()
+	for took, want := range map[time.Duration]bool{time.Second: true, 2 * time.Second: true, 2*time.Second + 1: false} {
+		if got := Within(took, time.Second); got != want {
+			t.Errorf("%v: %v", took, got)
+		}
+	}
+}
