@@ -3,6 +3,7 @@ package arrows
 import (
 	"go/scanner"
 	"go/token"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -24,7 +25,7 @@ var kinds = []struct {
 // identifiers returns those of the sources; what a page names of another package is mostly used in one. The peers' tests are
 // words of strings, and named without Test.
 func identifiers(t *testing.T) map[string]bool {
-	all := tokens(t, token.IDENT)
+	all := maps.Clone(tokens(t)[token.IDENT])
 	for w := range literals(t) {
 		if name, is := strings.CutPrefix(w, "Test"); is {
 			all[name] = true
@@ -34,29 +35,39 @@ func identifiers(t *testing.T) map[string]bool {
 }
 
 // literals returns the words of the sources' strings.
-func literals(t *testing.T) map[string]bool { return tokens(t, token.STRING) }
+func literals(t *testing.T) map[string]bool { return tokens(t)[token.STRING] }
 
-var word = regexp.MustCompile(`[\w-]+`)
+var (
+	word = regexp.MustCompile(`[\w-]+`)
+	// scanned is what tokens returns, made once: it takes seconds.
+	scanned map[token.Token]map[string]bool
+)
 
-func tokens(t *testing.T, kind token.Token) map[string]bool {
-	all := map[string]bool{}
+// tokens returns the identifiers of all sources, and the words of their strings.
+func tokens(t *testing.T) map[token.Token]map[string]bool {
+	if scanned != nil {
+		return scanned
+	}
+	idents, lits := map[string]bool{}, map[string]bool{}
 	sources(t, func(_, text string) {
 		var s scanner.Scanner
 		fset := token.NewFileSet()
 		s.Init(fset.AddFile("", fset.Base(), len(text)), []byte(text), nil, 0)
 		for {
-			_, tok, lit := s.Scan()
-			if tok == token.EOF {
+			switch _, tok, lit := s.Scan(); tok {
+			case token.EOF:
 				return
-			}
-			if tok == kind {
+			case token.IDENT:
+				idents[lit] = true
+			case token.STRING:
 				for _, w := range word.FindAllString(lit, -1) {
-					all[strings.TrimLeft(w, "-")] = true
+					lits[strings.TrimLeft(w, "-")] = true
 				}
 			}
 		}
 	})
-	return all
+	scanned = map[token.Token]map[string]bool{token.IDENT: idents, token.STRING: lits}
+	return scanned
 }
 
 // targets returns those of the Makefile.
