@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/anteroom/anteroom/internal/pace"
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/queue"
 )
@@ -27,6 +28,7 @@ func beforeEach(c *redis.Client, do func(n int64)) *atomic.Int64 {
 // A call comes by its message while a confirmation is on its way, whose answer then says it again: it is one call, and its
 // message was not lost.
 func TestAnswer_ACallIsReportedOnce(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	c := client()
 	p, q := newParty(t, c, longLease), newParty(t, client(), longLease)
@@ -54,6 +56,7 @@ func TestAnswer_ACallIsReportedOnce(t *testing.T) {
 
 // Who has the lock does not listen for another holder, also when a late answer names one.
 func TestAnswer_NobodyIsWatchedBesideAUnit(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	p := newParty(t, client(), longLease)
 	o := p.mustAcquire(t, "k")
@@ -69,9 +72,10 @@ func TestAnswer_NobodyIsWatchedBesideAUnit(t *testing.T) {
 
 // P13: a lock that a try got too late is released, and not renewed before.
 func TestAnswer_P13_WhatATryGotTooLate(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	c := client()
-	p := newParty(t, c, func(s *Settings) { longLease(s); s.Timeout = 3 * time.Second })
+	p := newParty(t, c, func(s *Settings) { longLease(s); s.Timeout = pace.Scale(3 * time.Second) })
 	mustRelease(t, p.mustAcquire(t, "k")) // scripts are loaded
 	k := p.Key("k", p.set)
 	defer k.Done()
@@ -92,6 +96,7 @@ func TestAnswer_P13_WhatATryGotTooLate(t *testing.T) {
 
 // Who is granted the lock while its lease is being secured does not come in once Close has begun.
 func TestAnswer_CloseBesideAFixedLease(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	c := client()
 	p := newParty(t, c, longLease)
@@ -104,7 +109,7 @@ func TestAnswer_CloseBesideAFixedLease(t *testing.T) {
 	k := p.Key("k", p.set)
 	defer k.Done()
 	o := &Owner{Kind: queue.Refusable, Holder: notify(func(*Loss) {})}
-	if err := k.Acquire(t.Context(), o, &Lease{For: time.Second, Period: -1, Margin: 100 * time.Millisecond}); !errors.Is(err, ErrClosed) {
+	if err := k.Acquire(t.Context(), o, &Lease{For: time.Minute, Period: -1, Margin: time.Second}); !errors.Is(err, ErrClosed) {
 		t.Errorf("%v", err)
 		o.Exit(t.Context())
 	}
@@ -112,6 +117,7 @@ func TestAnswer_CloseBesideAFixedLease(t *testing.T) {
 
 // A call whose message was lost is found also where too little is left of it to let anybody in before it is renewed.
 func TestAnswer_ACallThatIsFoundLate(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	p, q := newParty(t, client(), longLease), newParty(t, client(), longLease)
 	mustRelease(t, p.mustAcquire(t, "another")) // else the subscription begins meanwhile
@@ -134,6 +140,7 @@ func TestAnswer_ACallThatIsFoundLate(t *testing.T) {
 // P13: a waiter gives up in the pause after failures, and a try comes before the queue has said so: it asks
 // immediately.
 func TestAnswer_P13_ATryInThePauseOfAnother(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	c, f := client(), &faults{}
 	c.AddHook(f)
@@ -154,7 +161,7 @@ func TestAnswer_P13_ATryInThePauseOfAnother(t *testing.T) {
 	defer k.carryOut(order)
 	begin := time.Now()
 	_, err = p.acquire(t.Context(), "k", queue.Try)
-	if d := time.Since(begin); err == nil || d > 200*time.Millisecond {
+	if d := time.Since(begin); err == nil || !pace.Within(d, 200*time.Millisecond) {
 		t.Errorf("%v after %v, while each command fails immediately", err, d)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/anteroom/anteroom/internal/pace"
 	"github.com/anteroom/anteroom/queue"
 	"github.com/anteroom/anteroom/renewal"
 )
@@ -16,11 +17,12 @@ import (
 // A grant is passed on to a waiter that gives up before it has seen that, and is lost in between: nobody can be at work,
 // so the next one does not wait until the lease is over.
 func TestBeside_ALossOfWhatAWaiterNeverTook(t *testing.T) {
+	t.Parallel()
 	for name, kind := range map[string]queue.Kind{"notified": queue.Refusable, "by lock": queue.Refusable | queue.NoNotify} {
 		t.Run(name, func(t *testing.T) {
 			_, client := fresh(t)
 			rdb := client()
-			p := newParty(t, client(), nil)
+			p := newParty(t, client(), longLease)
 			o := p.mustAcquire(t, "k")
 			k, g := o.g.k, o.g
 			k.refs.Add(1)
@@ -55,7 +57,7 @@ func nobodyIsWaitedFor(t *testing.T, p *party) {
 	t.Helper()
 	begin := time.Now()
 	next := p.mustAcquire(t, "k")
-	if d := time.Since(begin); d > 500*time.Millisecond {
+	if d := time.Since(begin); d > beforeTheLease {
 		t.Errorf("the next one waited %v for an owner that never was", d)
 	}
 	mustRelease(t, next)
@@ -63,9 +65,10 @@ func nobodyIsWaitedFor(t *testing.T, p *party) {
 
 // The same where the owner passes it on while it is notified of the loss, and the queue admits the next immediately.
 func TestBeside_ALossOfWhatWasPassedOnMeanwhile(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	rdb := client()
-	p := newParty(t, client(), func(s *Settings) { s.Fair = true })
+	p := newParty(t, client(), longLease)
 	k := p.Key("k", p.set)
 	defer k.Done()
 	var w *queue.Waiter
@@ -87,6 +90,7 @@ func TestBeside_ALossOfWhatWasPassedOnMeanwhile(t *testing.T) {
 
 // What Redis has said is taken in also for a caller that has given up meanwhile.
 func TestBeside_AGrantThatIsGoneBesideACallerThatGivesUp(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	rdb := client()
 	p := newParty(t, client(), nil)
@@ -116,11 +120,12 @@ func (c *endsMeanwhile) Err() error {
 // P9: Redis has said that the lock is gone, so the next one of this process gets it though the owner does not exit. Who has
 // deleted it does not matter.
 func TestBeside_P9_ForcedIsGone(t *testing.T) {
+	t.Parallel()
 	for _, how := range []string{"del", "force"} {
 		t.Run(how, func(t *testing.T) {
 			_, client := fresh(t)
 			rdb := client()
-			p, other := newParty(t, client(), nil), newParty(t, client(), nil)
+			p, other := newParty(t, client(), longLease), newParty(t, client(), longLease)
 			k := p.Key("k", p.set)
 			defer k.Done()
 			o, lost := enter(t, p, k)
@@ -136,7 +141,7 @@ func TestBeside_P9_ForcedIsGone(t *testing.T) {
 			begin := time.Now()
 			next := <-got
 			t.Log(l.Reason, l.By, "the next one came in after", time.Since(begin))
-			if d := time.Since(begin); d > 500*time.Millisecond {
+			if d := time.Since(begin); d > beforeTheLease {
 				t.Errorf("after %v", d)
 			}
 			mustRelease(t, next)
@@ -148,23 +153,24 @@ func TestBeside_P9_ForcedIsGone(t *testing.T) {
 // A release that is never sent before the deadline, and then finds nothing, has not released: somebody else may have had
 // the lock since.
 func TestBeside_AReleaseThatFindsNothingAfterTheDeadline(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	rdb, c, f := client(), client(), &faults{}
 	c.AddHook(f)
-	p := newParty(t, c, func(set *Settings) { set.Timeout = 5 * time.Second }) // so long the exit waits for the answer
+	p := newParty(t, c, func(set *Settings) { set.Timeout = pace.Scale(5 * time.Second) }) // so long the exit waits for the answer
 	k := p.Key("k", p.set)
 	defer k.Done()
 	o, _ := enter(t, p, k)
 	eventually(t, "renewed", func() bool { return o.g.lease.Load().Renewals() > 0 })
 	f.refuse.Store(1000)
-	time.Sleep(time.Until(o.Deadline()) - time.Second) // a busy machine is late
+	time.Sleep(time.Until(o.Deadline()) - p.set.Lease.For/3) // a busy machine is late
 	rdb.Del(t.Context(), "k")
 	if err := o.Err(); err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan ExitResult, 1)
 	go func() { done <- o.Exit(context.Background()) }()
-	time.Sleep(1100 * time.Millisecond)
+	time.Sleep(time.Until(o.Deadline()) + 100*time.Millisecond)
 	f.refuse.Store(0)
 	if r := <-done; r.Lost == nil && r.Err == nil {
 		t.Error("said to be released")
@@ -173,6 +179,7 @@ func TestBeside_AReleaseThatFindsNothingAfterTheDeadline(t *testing.T) {
 
 // Two Holds of one owner exit while a loss is concluded.
 func TestBeside_TwoExitsBesideALoss(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	p := newParty(t, client(), nil)
 	k := p.Key("k", p.set)
@@ -198,12 +205,13 @@ func TestBeside_TwoExitsBesideALoss(t *testing.T) {
 
 // Nothing was ever sent, and the release is said to be confirmed.
 func TestBeside_AReleaseThatIsGivenUpIsNotConfirmed(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	c, f := client(), &faults{}
 	c.AddHook(f)
 	p := newParty(t, c, func(s *Settings) {
-		s.Timeout = 3 * time.Second
-		s.Lease = Lease{For: 300 * time.Millisecond, Period: 100 * time.Millisecond, Margin: 30 * time.Millisecond}
+		s.Timeout = pace.Scale(time.Second)
+		s.Lease = stretched(Lease{For: 300 * time.Millisecond, Period: 100 * time.Millisecond, Margin: 30 * time.Millisecond})
 	})
 	k := p.Key("k", p.set)
 	defer k.Done()
@@ -230,6 +238,7 @@ func (h slowHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 
 // A caller that gives up while its lease is secured is no failure of Redis.
 func TestBeside_ACallerThatGivesUpIsNoOutage(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	c := client()
 	p := newParty(t, c, nil)
@@ -260,6 +269,7 @@ func TestBeside_ACallerThatGivesUpIsNoOutage(t *testing.T) {
 
 // A field that an application adds to a held lock.
 func TestBeside_MinHoldBesideAnotherField(t *testing.T) {
+	t.Parallel()
 	for _, mark := range []time.Duration{0, 200 * time.Millisecond} {
 		_, client := fresh(t)
 		rdb := client()

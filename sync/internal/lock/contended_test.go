@@ -9,6 +9,7 @@ import (
 // P10: that somebody waits is not forgotten over the answer that gives the unit and comes later, nor over what is said
 // of another unit.
 func TestDriver_P10_ContendedBeforeTheAnswer(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	p := newParty(t, client(), nil)
 	o := p.mustAcquire(t, "k")
@@ -32,6 +33,7 @@ func TestDriver_P10_ContendedBeforeTheAnswer(t *testing.T) {
 
 // P10: while nobody listened, also before the first subscription, somebody may have come: the next turn asks at its end.
 func TestDriver_P10_ContendedWhileNobodyListened(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	p := newParty(t, client(), nil)
 	mustRelease(t, p.mustAcquire(t, "another"))

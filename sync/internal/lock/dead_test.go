@@ -8,19 +8,17 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/anteroom/anteroom/internal/pace"
 	"github.com/anteroom/anteroom/queue"
 )
 
 // Those who are asked to retry when a lock becomes free without a release of ours are the first that hear: waiters that
 // have died in front of them cost nothing.
 
-func longLease(s *Settings) {
-	s.Lease = Lease{For: 30 * time.Second, Period: 10 * time.Second, Margin: 1500 * time.Millisecond}
-}
-
 // die is what Redis sees of a process that is gone: its subscription is closed, and its place stays.
 func (p *party) die(t *testing.T) {
 	t.Helper()
+	p.dead = true
 	for _, k := range p.All() {
 		k.silence()
 	}
@@ -74,6 +72,7 @@ func behindTheDead(t *testing.T, dead int, set func(*Settings), free func(rdb *r
 }
 
 func TestDead_AForcedRelease(t *testing.T) {
+	t.Parallel()
 	for _, dead := range []int{2, 8} {
 		d := behindTheDead(t, dead, longLease, func(rdb *redis.Client, o *Owner, p *party) {
 			p.die(t)
@@ -83,24 +82,26 @@ func TestDead_AForcedRelease(t *testing.T) {
 				t.Fatal(err)
 			}
 		})
-		if d > time.Second {
+		if !pace.Within(d, time.Second) {
 			t.Errorf("behind %d: free for %v", dead, d)
 		}
 	}
 }
 
 func TestDead_AMark(t *testing.T) {
+	t.Parallel()
 	for _, dead := range []int{2, 8} {
 		d := behindTheDead(t, dead, func(s *Settings) { longLease(s); s.MinHold = 3 * time.Second }, func(_ *redis.Client, o *Owner, _ *party) {
 			mustRelease(t, o)
 		})
-		if d > 2*time.Second {
+		if !pace.Within(d, 2*time.Second) {
 			t.Errorf("behind %d: a mark of 1.4 s has kept it for %v", dead, d)
 		}
 	}
 }
 
 func TestDead_AnOpenTurn(t *testing.T) {
+	t.Parallel()
 	for _, dead := range []int{2, 8} {
 		d := behindTheDead(t, dead, longLease, func(rdb *redis.Client, o *Owner, _ *party) {
 			foreign := rdb.Subscribe(t.Context(), "lock:release:k")
@@ -111,7 +112,7 @@ func TestDead_AnOpenTurn(t *testing.T) {
 			rdb.HSet(t.Context(), "anteroom:line:{k}", "s", fmt.Sprintf("0 1 %d", time.Now().UnixMilli())) // this turn is the second
 			mustRelease(t, o)
 		})
-		if d > time.Second {
+		if !pace.Within(d, time.Second) {
 			t.Errorf("behind %d: a turn of 1 ms was open for %v", dead, d)
 		}
 	}
@@ -119,13 +120,14 @@ func TestDead_AnOpenTurn(t *testing.T) {
 
 // The end of a MinHold's mark is waited for as everybody does, in the line: it may come sooner.
 func TestDead_AMarkIsDeleted(t *testing.T) {
+	t.Parallel()
 	for _, how := range []string{"with the lock before", "by force"} {
 		t.Run(how, func(t *testing.T) {
 			_, client := fresh(t)
 			rdb := client()
 			p := newParty(t, client(), func(s *Settings) {
-				s.MinHold = 8 * time.Second
-				s.Lease.Period = 1500 * time.Millisecond
+				s.MinHold = time.Minute
+				s.Lease.Period = s.Lease.For / 2
 			})
 			o := p.mustAcquire(t, "k")
 			eventually(t, "renewed", func() bool { return o.g.lease.Load().Renewals() > 0 })
@@ -146,7 +148,7 @@ func TestDead_AMarkIsDeleted(t *testing.T) {
 			}
 			begin := time.Now()
 			next := <-got
-			if d := time.Since(begin); d > time.Second {
+			if d := time.Since(begin); !pace.Within(d, time.Second) {
 				t.Errorf("the key was free for %v", d)
 			}
 			rdb.Del(context.Background(), "k")
@@ -157,9 +159,10 @@ func TestDead_AMarkIsDeleted(t *testing.T) {
 
 // The first in line gives up before the mark ends, at which the next one that is subscribed is asked to retry immediately, too.
 func TestDead_ARetryForLater(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	rdb := client()
-	p := newParty(t, client(), func(s *Settings) { longLease(s); s.MinHold = 5 * time.Second })
+	p := newParty(t, client(), func(s *Settings) { longLease(s); s.MinHold = pace.Scale(5 * time.Second) })
 	o := p.mustAcquire(t, "k")
 	eventually(t, "renewed", func() bool { return o.g.lease.Load().Renewals() > 0 })
 	front := newParty(t, client(), longLease)
@@ -187,13 +190,14 @@ func TestDead_ARetryForLater(t *testing.T) {
 	end := time.Now().Add(rdb.PTTL(t.Context(), "k").Val())
 	time.Sleep(500 * time.Millisecond)
 	giveUp(t, fk, fw)
-	if d := (<-came).Sub(end); d > time.Second {
+	if d := (<-came).Sub(end); !pace.Within(d, time.Second) {
 		t.Errorf("the key was free for %v", d)
 	}
 }
 
 // A monitor that subscribes to a pattern hears nothing for those who have died.
 func TestDead_APatternDoesNotHear(t *testing.T) {
+	t.Parallel()
 	d := behindTheDead(t, 8, longLease, func(rdb *redis.Client, o *Owner, p *party) {
 		sub := rdb.PSubscribe(t.Context(), "anteroom:*")
 		if _, err := sub.Receive(t.Context()); err != nil {
@@ -207,7 +211,7 @@ func TestDead_APatternDoesNotHear(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	if d > time.Second {
+	if !pace.Within(d, time.Second) {
 		t.Errorf("free for %v", d)
 	}
 }

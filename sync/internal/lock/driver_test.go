@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/anteroom/anteroom/internal/pace"
 	"github.com/anteroom/anteroom/queue"
 	"github.com/anteroom/anteroom/renewal"
 )
@@ -15,9 +16,9 @@ import (
 // eventually waits until ok, and fails the test if that does not come.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(5 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(pace.Hang); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("not within 5 s: %s", what)
+			t.Fatalf("not within %v: %s", pace.Hang, what)
 		}
 	}
 }
@@ -74,6 +75,7 @@ func busyLoop(t testing.TB, p *party) (open func()) {
 
 // A loss and an exit at one moment give the owner's reference back once.
 func TestDriver_ALossBesideAnExit(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	p := newParty(t, client(), nil)
 	k := p.Key("k", p.set)
@@ -93,6 +95,7 @@ func TestDriver_ALossBesideAnExit(t *testing.T) {
 // A key is in use while a grant that nobody wants is given back: a second Key of that name, beside it, would lose its
 // unit to a repetition of that release.
 func TestDriver_AKeyIsInUseWhileItReleases(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	p := newParty(t, client(), nil)
 	for range 50 {
@@ -121,6 +124,7 @@ func TestDriver_AKeyIsInUseWhileItReleases(t *testing.T) {
 
 // P9: while one of several units of an owner may still work, the exit of another one frees nothing.
 func TestDriver_P9_OneOfTwoUnitsExits(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	rdb := client()
 	p := newParty(t, client(), nil)
@@ -153,8 +157,9 @@ func TestDriver_P9_OneOfTwoUnitsExits(t *testing.T) {
 
 // P13: a try waits for no owner that was notified of its loss.
 func TestDriver_P13_ATryWithinP9(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
-	p := newParty(t, client(), nil)
+	p := newParty(t, client(), longLease)
 	k := p.Key("k", p.set)
 	defer k.Done()
 	o, lost := enter(t, p, k)
@@ -165,7 +170,7 @@ func TestDriver_P13_ATryWithinP9(t *testing.T) {
 	if _, err := p.acquire(context.Background(), "k", queue.Try); !errors.Is(err, ErrRefused) {
 		t.Errorf("%v", err)
 	}
-	if d := time.Since(begin); d > time.Second {
+	if d := time.Since(begin); d > beforeTheLease {
 		t.Errorf("after %v", d)
 	}
 	o.Exit(context.Background())
@@ -173,6 +178,7 @@ func TestDriver_P13_ATryWithinP9(t *testing.T) {
 
 // P13: a try does not inherit the place of a waiter that has just given up.
 func TestDriver_P13_ATryInheritsNoPlace(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	a, b := newParty(t, client(), nil), newParty(t, client(), nil)
 	o := a.mustAcquire(t, "k")
@@ -195,7 +201,7 @@ func TestDriver_P13_ATryInheritsNoPlace(t *testing.T) {
 		if !errors.Is(err, ErrRefused) {
 			t.Errorf("%v", err)
 		}
-	case <-time.After(3 * time.Second):
+	case <-time.After(pace.Hang):
 		t.Error("the try waits in the line")
 	}
 	k.carryOut(order)
@@ -204,6 +210,7 @@ func TestDriver_P13_ATryInheritsNoPlace(t *testing.T) {
 
 // P8: a turn whose answer is lost, and then that of its repetition says that the unit was given back.
 func TestDriver_P8_ATurnWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	c, f := client(), &faults{}
 	c.AddHook(f)
@@ -225,6 +232,7 @@ func TestDriver_P8_ATurnWithoutAnAnswer(t *testing.T) {
 
 // P8: what was never sent has released nothing.
 func TestDriver_P8_ATurnThatIsNeverSent(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	rdb, c, f := client(), client(), &faults{}
 	c.AddHook(f)
@@ -241,10 +249,11 @@ func TestDriver_P8_ATurnThatIsNeverSent(t *testing.T) {
 
 // P12: the repetition of a release that was never sent leaves the mark of MinHold.
 func TestDriver_P12_TheMarkIsRepeated(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	rdb, c, f := client(), client(), &faults{}
 	c.AddHook(f)
-	p := newParty(t, c, func(s *Settings) { s.MinHold = 5 * time.Second })
+	p := newParty(t, c, func(s *Settings) { s.MinHold = time.Minute })
 	o := p.mustAcquire(t, "k")
 	f.refuse.Store(1000)
 	time.AfterFunc(30*time.Millisecond, func() { f.refuse.Store(0) })
@@ -257,6 +266,7 @@ func TestDriver_P12_TheMarkIsRepeated(t *testing.T) {
 
 // A turn makes a place, which goes when its waiter leaves before the answer.
 func TestDriver_AWaiterLeavesDuringATurn(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	rdb := client()
 	a, b := newParty(t, client(), nil), newParty(t, client(), nil)
@@ -285,6 +295,7 @@ func TestDriver_AWaiterLeavesDuringATurn(t *testing.T) {
 
 // Close does not wait for who is parked and cannot be notified.
 func TestDriver_CloseBesideAParkedCaller(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	a, b := newParty(t, client(), nil), newParty(t, client(), nil)
 	o := a.mustAcquire(t, "k")
@@ -297,7 +308,7 @@ func TestDriver_CloseBesideAParkedCaller(t *testing.T) {
 		_ = k.Acquire(ctx, &Owner{Kind: queue.NoNotify}, nil)
 	}()
 	awaitPlace(t, client(), 1)
-	limit, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+	limit, cancel := context.WithTimeout(t.Context(), pace.Hang)
 	defer cancel()
 	if b.close(limit); limit.Err() != nil {
 		t.Error("Close has waited for it")
@@ -309,6 +320,7 @@ func TestDriver_CloseBesideAParkedCaller(t *testing.T) {
 
 // Who loses the lock while its lease is made a fixed one acquires again.
 func TestDriver_ALossWhileTheLeaseIsFixed(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	p := newParty(t, client(), nil)
 	k := p.Key("k", p.set)
@@ -324,6 +336,7 @@ func TestDriver_ALossWhileTheLeaseIsFixed(t *testing.T) {
 
 // The watchdog expels an owner whose loss is just being reported: the queue continues.
 func TestDriver_ExpelBesideLost(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	p := newParty(t, client(), nil)
 	k := p.Key("k", p.set)
@@ -333,7 +346,7 @@ func TestDriver_ExpelBesideLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.g.Lease().Lose(renewal.Cause{Reason: renewal.ReasonGone})
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), pace.Hang)
 	defer cancel()
 	next := &Owner{Kind: queue.Refusable}
 	if err := k.Acquire(ctx, next, nil); err != nil {

@@ -288,8 +288,8 @@ func TestEveryOrder(t *testing.T) {
 	if testing.Short() {
 		limit /= 10
 	}
-	t.Run("free", func(t *testing.T) { everyOrder(t, limit, all{}) })
-	t.Run("a ticket has it", func(t *testing.T) { everyOrder(t, limit, all{holder: ticket, ends: 2 * horizon}) })
+	t.Run("free", func(t *testing.T) { t.Parallel(); everyOrder(t, limit, all{}) })
+	t.Run("a ticket has it", func(t *testing.T) { t.Parallel(); everyOrder(t, limit, all{holder: ticket, ends: 2 * horizon}) })
 }
 
 func everyOrder(t *testing.T, limit int, start all) {

@@ -7,14 +7,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/anteroom/anteroom/internal/pace"
 	"github.com/anteroom/anteroom/queue"
 	"github.com/anteroom/anteroom/renewal"
 )
 
 func TestBeside_MinHoldWhereALossMeetsAnExit(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	rdb := client()
-	p := newParty(t, client(), func(s *Settings) { s.MinHold = 400 * time.Millisecond })
+	p := newParty(t, client(), func(s *Settings) { s.MinHold = pace.Scale(400 * time.Millisecond) })
 	bad := 0
 	for range 10 {
 		rdb.Del(t.Context(), "k")
@@ -31,7 +33,7 @@ func TestBeside_MinHoldWhereALossMeetsAnExit(t *testing.T) {
 			bad++
 		}
 		rdb.Del(t.Context(), "k")
-		time.Sleep(500 * time.Millisecond)
+		time.Sleep(p.set.MinHold + 100*time.Millisecond)
 	}
 	if bad > 0 {
 		t.Errorf("%d of 10 were free before MinHold", bad)
@@ -41,6 +43,7 @@ func TestBeside_MinHoldWhereALossMeetsAnExit(t *testing.T) {
 // The lock is handed to a caller of Lock that is parked just when the client is closed: it stays parked, and the lock is
 // given back.
 func TestBeside_AHandOffToAParkedLockMeetsClose(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	rdb := client()
 	p := newParty(t, client(), longLease)
@@ -75,6 +78,7 @@ func (c lateContext) Done() <-chan struct{} {
 
 // Close waits for a caller of Lock that has to park again, since it names those.
 func TestBeside_CloseWaitsForWhoParksAgain(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	rdb := client()
 	for _, closed := range []bool{true, false} { // false: before Close began, for a grant that is not to be relied on
@@ -106,6 +110,7 @@ func TestBeside_CloseWaitsForWhoParksAgain(t *testing.T) {
 
 // Whose time is up behind a lock that was lost and not unlocked gets no error about an outage that is over.
 func TestBeside_GivingUpBehindALostLock(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	c, f := client(), &faults{}
 	c.AddHook(f)
@@ -130,15 +135,16 @@ func TestBeside_GivingUpBehindALostLock(t *testing.T) {
 
 // The loss of a lock is concluded and not reported yet when its owner exits: what is left of MinHold stays.
 func TestBeside_MinHoldWhereAnExitMeetsAConcludedLoss(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	rdb := client()
-	p := newParty(t, client(), func(s *Settings) { longLease(s); s.MinHold = 5 * time.Second })
+	p := newParty(t, client(), func(s *Settings) { longLease(s); s.MinHold = time.Minute })
 	o := p.mustAcquire(t, "k")
 	open := busyLoop(t, p)
 	o.g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonClosed})
 	o.Exit(t.Context())
 	eventually(t, "released", func() bool { return !rdb.HExists(t.Context(), "k", o.g.Field()).Val() })
-	if left := rdb.PTTL(t.Context(), "k").Val(); left < 3*time.Second {
+	if left := rdb.PTTL(t.Context(), "k").Val(); left < 30*time.Second {
 		t.Errorf("%v are left of MinHold", left)
 	}
 	open()
@@ -146,6 +152,7 @@ func TestBeside_MinHoldWhereAnExitMeetsAConcludedLoss(t *testing.T) {
 
 // A release was refused, and a try comes before it is repeated. The try neither waits in line, nor does it overtake a waiter.
 func TestBeside_ATryBehindAReleaseThatFailed(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	rdb, c, f := client(), client(), &faults{}
 	c.AddHook(f)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/anteroom/anteroom/internal/pace"
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/queue"
 )
@@ -56,6 +57,7 @@ func (f *faults) around(send func() error) error {
 // Answers are lost, statements land late or are never sent: no two owners rely on the lock at one moment, and after
 // that everybody gets in and nothing is left.
 func TestCore_LostAndLate(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	rdb := client()
 	var hooks []*faults
@@ -114,7 +116,7 @@ func TestCore_LostAndLate(t *testing.T) {
 		}
 		return n
 	}
-	for end := time.Now().Add(30 * time.Second); (entered.Load() < 200 || lost() < 30) && time.Now().Before(end); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(pace.Hang); (entered.Load() < 200 || lost() < 30) && time.Now().Before(end); time.Sleep(time.Millisecond) {
 	}
 	for _, f := range hooks {
 		f.lose.Store(0)
@@ -127,7 +129,7 @@ func TestCore_LostAndLate(t *testing.T) {
 	if entered.Load() < 200 || lost() < 30 {
 		t.Error("too few to try anything")
 	}
-	for end := time.Now().Add(5 * time.Second); rdb.Exists(context.Background(), "k", "anteroom:line:{k}").Val() > 0; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(pace.Hang); rdb.Exists(context.Background(), "k", "anteroom:line:{k}").Val() > 0; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("left: %v, %v", rdb.HGetAll(context.Background(), "k").Val(), rdb.HGetAll(context.Background(), "anteroom:line:{k}").Val())
 		}
@@ -137,10 +139,11 @@ func TestCore_LostAndLate(t *testing.T) {
 // A release whose answer is lost is repeated, and says that the lock was released; one that finds that somebody has
 // deleted the lock before says that it was lost.
 func TestCore_P8_AReleaseWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	rdb, c, f := client(), client(), &faults{}
 	c.AddHook(f)
-	p := newParty(t, c, func(s *Settings) { s.Timeout = 5 * time.Second }) // a busy machine has time
+	p := newParty(t, c, func(s *Settings) { s.Timeout = pace.Scale(5 * time.Second) }) // a busy machine has time
 	o := p.mustAcquire(t, "k")
 	f.lose.Store(1000)
 	time.AfterFunc(100*time.Millisecond, func() { f.lose.Store(0) })
@@ -163,6 +166,7 @@ func TestCore_P8_AReleaseWithoutAnAnswer(t *testing.T) {
 
 // P15: an application's hash is no lock.
 func TestCore_P15_AnApplicationsHashIsRefused(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	rdb := client()
 	rdb.HSet(t.Context(), "k", "user", "anne", "visits", "3")
@@ -179,34 +183,31 @@ func TestCore_P15_AnApplicationsHashIsRefused(t *testing.T) {
 
 // A fixed lease that nobody releases ends by itself and keeps nothing.
 func TestCore_P12_AFixedLeaseKeepsNothing(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	p := newParty(t, client(), nil)
 	k := p.Key("k", p.set)
 	lost := make(chan *Loss, 1)
 	o := &Owner{Holder: notify(func(l *Loss) { lost <- l })}
-	if err := k.Acquire(t.Context(), o, &Lease{For: 300 * time.Millisecond, Period: -1, Margin: 30 * time.Millisecond}); err != nil {
+	lease := stretched(Lease{For: 300 * time.Millisecond, Period: -1, Margin: 30 * time.Millisecond})
+	if err := k.Acquire(t.Context(), o, &lease); err != nil {
 		t.Fatal(err)
 	}
 	k.Done()
-	if d := time.Until(o.Deadline()); d > 300*time.Millisecond {
+	if d := time.Until(o.Deadline()); d > lease.For {
 		t.Errorf("the deadline is %v away", d)
 	}
 	<-lost
-	for end := time.Now().Add(3 * time.Second); ; time.Sleep(time.Millisecond) {
+	eventually(t, "no key is kept", func() bool {
 		p.mu.Lock()
-		n := len(p.keys)
-		p.mu.Unlock()
-		if n == 0 {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatalf("%d keys are kept", n)
-		}
-	}
+		defer p.mu.Unlock()
+		return len(p.keys) == 0
+	})
 }
 
 // MinHold keeps the key taken to its end, also while others wait.
 func TestCore_P12_MinHold(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	a := newParty(t, client(), func(s *Settings) { s.MinHold = 400 * time.Millisecond })
 	b := newParty(t, client(), nil)
@@ -214,7 +215,7 @@ func TestCore_P12_MinHold(t *testing.T) {
 	o := a.mustAcquire(t, "k")
 	mustRelease(t, o)
 	o = b.mustAcquire(t, "k")
-	if d := time.Since(begin); d < 400*time.Millisecond || d > 3*time.Second {
+	if d := time.Since(begin); d < 400*time.Millisecond || !pace.Within(d, 3*time.Second) {
 		t.Errorf("the next came in after %v", d)
 	}
 	mustRelease(t, o)
@@ -222,9 +223,10 @@ func TestCore_P12_MinHold(t *testing.T) {
 
 // A foreign client gets its turn among ours.
 func TestCore_P15_AForeignClientGetsItsTurn(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	rdb := client()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), pace.Hang)
 	defer cancel()
 	var all sync.WaitGroup
 	done := make(chan struct{})
@@ -267,8 +269,9 @@ func TestCore_P15_AForeignClientGetsItsTurn(t *testing.T) {
 
 // A forced release is announced by a message, and the next one comes in.
 func TestCore_Forced(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
-	a, b := newParty(t, client(), nil), newParty(t, client(), nil)
+	a, b := newParty(t, client(), longLease), newParty(t, client(), longLease)
 	k := a.Key("k", a.set)
 	defer k.Done()
 	lost := make(chan *Loss, 1)
@@ -288,7 +291,7 @@ func TestCore_Forced(t *testing.T) {
 		t.Errorf("lost: %s", l.Reason)
 	}
 	next := <-got
-	if d := time.Since(begin); d > 2*time.Second {
+	if d := time.Since(begin); !pace.Within(d, 2*time.Second) {
 		t.Errorf("after %v", d)
 	}
 	mustRelease(t, next)

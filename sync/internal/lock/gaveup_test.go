@@ -21,6 +21,7 @@ func (k *Key) answered(h News, a *lettucecompat.Answer) {
 
 // A confirmation whose call came first has no answer: nobody hears so while, or after, this process has the lock.
 func TestGaveUp_AFailureBesideAnOwner(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	p := newParty(t, client(), longLease)
 	o := p.mustAcquire(t, "k")
@@ -35,6 +36,7 @@ func TestGaveUp_AFailureBesideAnOwner(t *testing.T) {
 // A caller that has learned since it came that another has the lock does not hear that nothing was answered while its process asks
 // anew.
 func TestGaveUp_WhatWasAnsweredSinceItCame(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	p := newParty(t, client(), longLease)
 	k := p.Key("k", p.set)
@@ -62,6 +64,7 @@ func TestGaveUp_WhatWasAnsweredSinceItCame(t *testing.T) {
 
 // An answer that is void says nothing about who has the lock.
 func TestGaveUp_AVoidAnswer(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	p := newParty(t, client(), longLease)
 	k := p.Key("k", p.set)

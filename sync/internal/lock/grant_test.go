@@ -32,6 +32,7 @@ func handOff(t *testing.T, o *Owner, w *queue.Waiter) {
 
 // Each reason for which a grant is not passed on, alone.
 func TestDriver_MayHandOff(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	rdb := client()
 	hour := func(s *Settings) { s.MaxHandoffs, s.MaxHandoffTime = 10, time.Hour }
@@ -57,7 +58,7 @@ func TestDriver_MayHandOff(t *testing.T) {
 		"a fixed lease":                    {hour, func(o *Owner) { o.lease = &Lease{For: time.Second, Period: -1} }, 0, 0, false},
 		"before MinHold is over":           {func(s *Settings) { s.MinHold, s.MaxHandoffTime = 100*ms, time.Hour }, nil, 0, 50 * ms, false},
 		"after MinHold":                    {func(s *Settings) { s.MinHold, s.MaxHandoffTime = 100*ms, time.Hour }, nil, 0, 200 * ms, true},
-		"little of the lease is left":      {hour, nil, 0, 1700 * ms, false},
+		"little of the lease is left":      {func(s *Settings) { hour(s); s.Lease.For, s.Lease.Period = 3*time.Second, time.Second }, nil, 0, 1700 * ms, false},
 		"tokens behind the clock":          {hour, func(o *Owner) { o.g.token = 1 }, 9, 500 * ms, true},
 		"tokens as fast as half the clock": {hour, func(o *Owner) { o.g.token = 1; o.g.since = o.g.k.l.now() }, 9, 0, false},
 		"lost":                             {hour, func(o *Owner) { o.g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonGone}) }, 0, 0, false},
@@ -84,6 +85,7 @@ func TestDriver_MayHandOff(t *testing.T) {
 // A grant is lost after the queue has admitted a waiter and before that has become its owner: there is nobody to notify
 // yet, and the waiter goes back and gets another one.
 func TestDriver_ALossBetweenAdmissionAndOwnership(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	rdb := client()
 	p := newParty(t, client(), nil)
@@ -97,6 +99,7 @@ func TestDriver_ALossBetweenAdmissionAndOwnership(t *testing.T) {
 	if err := k.admit(t.Context(), next, w); err != errAgain { //nolint:errorlint // it is never wrapped
 		t.Fatal(err)
 	}
+	k.l.settled() // as Acquire does
 	next = p.mustAcquire(t, "k")
 	if next.g.n == n {
 		t.Error("the grant that was lost")
@@ -106,6 +109,7 @@ func TestDriver_ALossBetweenAdmissionAndOwnership(t *testing.T) {
 
 // What a grant's owner-to-be does not get: one whose renewal was stopped.
 func TestDriver_AGrantThatIsNotRenewedIsNotTaken(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	rdb := client()
 	p := newParty(t, client(), nil)
@@ -116,6 +120,7 @@ func TestDriver_AGrantThatIsNotRenewedIsNotTaken(t *testing.T) {
 	if err := o.g.k.admit(t.Context(), &Owner{Kind: queue.Refusable, lease: &p.set.Lease}, w); err != errAgain { //nolint:errorlint // it is never wrapped
 		t.Error(err)
 	}
+	p.settled() // as Acquire does
 	if rdb.Exists(t.Context(), "k").Val() != 0 {
 		t.Error("it was not released")
 	}
@@ -123,6 +128,7 @@ func TestDriver_AGrantThatIsNotRenewedIsNotTaken(t *testing.T) {
 
 // Somebody who comes with another lease does not take the grant from a waiter to whom it was passed on.
 func TestDriver_ANewcomerWithAnotherLeaseSparesTheGrant(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	p := newParty(t, client(), nil)
 	o := p.mustAcquire(t, "k")
@@ -146,6 +152,7 @@ func TestDriver_ANewcomerWithAnotherLeaseSparesTheGrant(t *testing.T) {
 
 // Close begins while a waiter that was admitted finds that its grant is lost and goes back: it ends with ErrClosed.
 func TestDriver_CloseEndsWhoGoesBack(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	rdb := client()
 	p := newParty(t, client(), nil)
@@ -173,6 +180,7 @@ func TestDriver_CloseEndsWhoGoesBack(t *testing.T) {
 
 // A key that is over stays so: who remembers it finds the one that everybody else finds.
 func TestDriver_AKeyThatIsOverStaysOver(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	p := newParty(t, client(), nil)
 	k := p.Key("k", p.set)
@@ -189,6 +197,7 @@ func TestDriver_AKeyThatIsOverStaysOver(t *testing.T) {
 
 // The renewals may conclude a loss before the lease is in its grant.
 func TestDriver_ALossBeforeTheLeaseIsInTheGrant(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	p := newParty(t, client(), nil)
 	k := p.Key("k", p.set)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/anteroom/anteroom/internal/pace"
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/queue"
 	"github.com/anteroom/anteroom/renewal"
@@ -35,16 +36,18 @@ func (h *lateAnswers) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.
 
 // P13: a try is one ask. Where its answer leaves too little of the lock to rely on, the lock is given back.
 func TestLate_P13_ATryIsOneAsk(t *testing.T) {
-	brief := Lease{For: 300 * time.Millisecond, Period: 100 * time.Millisecond, Margin: 30 * time.Millisecond}
+	t.Parallel()
+	brief := stretched(Lease{For: 300 * time.Millisecond, Period: 100 * time.Millisecond, Margin: 30 * time.Millisecond})
+	fixed := stretched(Lease{For: 100 * time.Millisecond, Period: -1, Margin: 10 * time.Millisecond})
 	for name, c := range map[string]struct {
 		timeout, late time.Duration
 		lease         Lease
 		fixed         *Lease
 	}{
-		"half the call lease":      {timeout: time.Second, late: 900 * time.Millisecond},
-		"more than the call lease": {timeout: 5 * time.Second, late: 2500 * time.Millisecond},
-		"nearly a brief lease":     {timeout: time.Second, late: 280 * time.Millisecond, lease: brief},
-		"more than a fixed lease":  {timeout: time.Second, late: 120 * time.Millisecond, fixed: &Lease{For: 100 * time.Millisecond, Period: -1, Margin: 10 * time.Millisecond}},
+		"half the call lease":      {timeout: pace.Scale(time.Second), late: 900 * time.Millisecond},
+		"more than the call lease": {timeout: pace.Scale(5 * time.Second), late: 2500 * time.Millisecond},
+		"nearly a brief lease":     {timeout: brief.For * 10 / 3, late: brief.For - brief.Margin*2/3, lease: brief},
+		"more than a fixed lease":  {timeout: fixed.For * 10, late: fixed.For * 12 / 10, fixed: &fixed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -64,12 +67,12 @@ func TestLate_P13_ATryIsOneAsk(t *testing.T) {
 			k := p.Key("k", p.set)
 			defer k.Done()
 			h.by.Store(int64(c.late))
-			ctx, cancel := context.WithTimeout(t.Context(), 4*c.late+time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), 4*c.late+pace.Scale(time.Second))
 			defer cancel()
 			begin := time.Now()
 			o := &Owner{Kind: queue.Try | queue.Refusable, Holder: notify(func(*Loss) {})}
 			err := k.Acquire(ctx, o, c.fixed)
-			if d := time.Since(begin); err == nil || d > 3*c.late+500*time.Millisecond { // the ask, the fixed lease, its release
+			if d := time.Since(begin); err == nil || !pace.Within(d, 3*c.late+500*time.Millisecond) { // the ask, the fixed lease, its release
 				t.Errorf("%v after %v, each answer after %v", err, d, c.late)
 			}
 			h.by.Store(0)
@@ -83,6 +86,7 @@ func TestLate_P13_ATryIsOneAsk(t *testing.T) {
 
 // The watchdog takes the lock from an owner in the moment in which that one releases it: nobody waits for anybody then.
 func TestLate_AReleaseBesideARevocation(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	p := newParty(t, client(), longLease)
 	o := p.mustAcquire(t, "k")
@@ -99,13 +103,14 @@ func TestLate_AReleaseBesideARevocation(t *testing.T) {
 	k.kick()
 	begin := time.Now()
 	eventually(t, "settled", func() bool { return !k.Leaves() })
-	if d := time.Since(begin); d > time.Second {
+	if d := time.Since(begin); d > beforeTheLease {
 		t.Errorf("nothing was stated for %v", d)
 	}
 }
 
 // The same while the owner is being notified, which has begun before.
 func TestLate_AReleaseBesideANotification(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	p := newParty(t, client(), longLease)
 	k := p.Key("k", p.set)
@@ -125,13 +130,14 @@ func TestLate_AReleaseBesideANotification(t *testing.T) {
 	k.kick()
 	begin := time.Now()
 	eventually(t, "settled", func() bool { return !k.Leaves() })
-	if d := time.Since(begin); d > time.Second {
+	if d := time.Since(begin); d > beforeTheLease {
 		t.Errorf("nothing was stated for %v", d)
 	}
 }
 
 // A loss that was concluded before an exit, and is notified after it, is that owner's: its release says so.
 func TestLate_ALossThatAnExitOvertakes(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	p := newParty(t, client(), nil)
 	for _, d := range []time.Duration{0, time.Minute} { // the exit may leave the lock to somebody
@@ -164,6 +170,7 @@ func TestLate_ALossThatAnExitOvertakes(t *testing.T) {
 
 // Once an exit has returned, the lease has ended, also where its caller has not awaited the release.
 func TestLate_AnExitThatIsLeftHasEndedTheLease(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	rdb, h := client(), &lateAnswers{}
 	rdb.AddHook(h)
@@ -186,6 +193,7 @@ func TestLate_AnExitThatIsLeftHasEndedTheLease(t *testing.T) {
 
 // What was said of a lock to be gone is verified of the fixed lease, too, that replaces its lease in that moment.
 func TestLate_AForcedReleaseBesideAFixedLease(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	rdb := client()
 	p := newParty(t, client(), nil)
@@ -214,6 +222,7 @@ func TestLate_AForcedReleaseBesideAFixedLease(t *testing.T) {
 // Anybody can say that a lock was deleted on purpose. Once a renewal that was sent since has found it, no later loss is a forced one,
 // and it lingers as before.
 func TestLate_AForcedReleaseThatARenewalRefutes(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	rdb := client()
 	p := lingers(t, client(), 10*time.Second)
@@ -241,6 +250,7 @@ func TestLate_AForcedReleaseThatARenewalRefutes(t *testing.T) {
 
 // A message that a renewal has refuted does not stand for the next one: once nothing renews the lock, that is asked about.
 func TestLate_AForcedReleaseAfterOneThatWasRefuted(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	rdb := client()
 	p := newParty(t, client(), nil)
@@ -268,11 +278,12 @@ func TestLate_AForcedReleaseAfterOneThatWasRefuted(t *testing.T) {
 
 // An exit beside a loss that was just concluded leaves no pause for a mark that is not there.
 func TestLate_AMarkBesideALoss(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	rdb := client()
 	p := newParty(t, client(), func(s *Settings) {
-		s.MinHold = 6 * time.Second
-		s.Lease.Period = 1500 * time.Millisecond
+		s.MinHold = time.Minute
+		s.Lease.Period = s.Lease.For / 2
 	})
 	k := p.Key("k", p.set)
 	defer k.Done()
@@ -298,7 +309,7 @@ func TestLate_AMarkBesideALoss(t *testing.T) {
 		rdb.Del(t.Context(), "k") // its mark
 	}
 	next := p.mustAcquire(t, "k")
-	if d := time.Since(begin); d > time.Second {
+	if d := time.Since(begin); d > beforeTheLease { // its mark, if there were one, ends much later
 		t.Errorf("the key was free for %v", d)
 	}
 	rdb.Del(context.Background(), "k")
@@ -307,14 +318,15 @@ func TestLate_AMarkBesideALoss(t *testing.T) {
 
 // What a waiter that gave up in an outage may have left is no release that nobody confirms.
 func TestLate_WhoWaitsGivesNothingUp(t *testing.T) {
+	t.Parallel()
 	s, client := fresh(t)
 	p := newParty(t, client(), func(s *Settings) {
-		s.Timeout = 50 * time.Millisecond
-		s.Lease = Lease{For: 300 * time.Millisecond, Period: 100 * time.Millisecond, Margin: 30 * time.Millisecond}
+		s.Timeout = pace.Scale(50 * time.Millisecond)
+		s.Lease = stretched(Lease{For: 300 * time.Millisecond, Period: 100 * time.Millisecond, Margin: 30 * time.Millisecond})
 	})
 	mustRelease(t, p.mustAcquire(t, "k"))
 	s.Pause()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), p.set.Lease.For*10/3)
 	defer cancel()
 	_, err := p.acquire(ctx, "k", 0)
 	for p.unsettled.Load() > 0 {
@@ -331,11 +343,12 @@ func TestLate_WhoWaitsGivesNothingUp(t *testing.T) {
 
 // The mark of a release that is not stated yet stays, whatever is heard meanwhile.
 func TestLate_TheMarkOfAReleaseToCome(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
-	p := newParty(t, client(), func(s *Settings) { s.MinHold = time.Second })
+	p := newParty(t, client(), func(s *Settings) { s.MinHold = time.Minute })
 	o := p.mustAcquire(t, "k")
 	k := o.g.k
-	mark := k.l.now() + time.Second
+	mark := k.l.now() + time.Minute
 	k.mu.Lock() // as Held.release does where the loss has been concluded, before its kick
 	o.g.mark = mark
 	k.mu.Unlock()

@@ -7,6 +7,7 @@ import (
 	"time"
 	"weak"
 
+	"github.com/anteroom/anteroom/internal/pace"
 	"github.com/anteroom/anteroom/queue"
 	"github.com/anteroom/anteroom/renewal"
 )
@@ -14,6 +15,7 @@ import (
 // A timer that an earlier one has made needless ends without an effect: the lock that is in use later does not get one timer
 // more each time.
 func TestLinger_ATimerThatAnotherOneReplaces(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	p := lingers(t, client(), time.Hour)
 	o := p.mustAcquire(t, "k")
@@ -32,10 +34,11 @@ func TestLinger_ATimerThatAnotherOneReplaces(t *testing.T) {
 
 // An answer that was on its way when the subscription came back knows nothing of what was said meanwhile.
 func TestLinger_AnAnswerOlderThanTheSubscription(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	c, f := client(), &holdUp{}
 	c.AddHook(f)
-	p := newParty(t, c, func(s *Settings) { s.Linger, s.Timeout = time.Hour, 5*time.Second })
+	p := newParty(t, c, func(s *Settings) { s.Linger, s.Timeout = time.Hour, pace.Scale(5*time.Second) })
 	p.wire.Subscribe()
 	<-p.up
 	mustRelease(t, p.mustAcquire(t, "another")) // the scripts are loaded
@@ -56,7 +59,7 @@ func TestLinger_AnAnswerOlderThanTheSubscription(t *testing.T) {
 	mustRelease(t, <-got)
 	begin := time.Now()
 	o := <-in
-	if d := time.Since(begin); d > 300*time.Millisecond {
+	if d := time.Since(begin); !pace.Within(d, 300*time.Millisecond) {
 		t.Errorf("the other one waited for %v", d)
 	}
 	mustRelease(t, o)
@@ -64,6 +67,7 @@ func TestLinger_AnAnswerOlderThanTheSubscription(t *testing.T) {
 
 // A grant that was lost on its way from one owner to the next is reported, with Linger as without.
 func TestLinger_ALossBetweenTwoOwners(t *testing.T) {
+	t.Parallel()
 	for _, d := range []time.Duration{0, time.Hour} {
 		_, client := fresh(t)
 		p := newParty(t, client(), func(s *Settings) { s.Linger, s.Fair = d, false })
@@ -81,7 +85,11 @@ func TestLinger_ALossBetweenTwoOwners(t *testing.T) {
 			t.Fatal(s)
 		}
 		o.g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonGone})
-		time.Sleep(50 * time.Millisecond)
+		eventually(t, "the loss is reported", func() bool {
+			p.rep.mu.Lock()
+			defer p.rep.mu.Unlock()
+			return len(p.rep.losses) > 0
+		})
 		p.rep.mu.Lock()
 		if n := len(p.rep.losses); n != 1 {
 			t.Errorf("Linger %v: %d losses are reported", d, n)
@@ -96,6 +104,7 @@ func TestLinger_ALossBetweenTwoOwners(t *testing.T) {
 
 // A try that finds a lock that lingered, and was removed, gets a new one: what became of that is not its own.
 func TestLinger_ATryWithAFixedLease(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	rdb := client()
 	p := lingers(t, client(), time.Hour)
@@ -104,7 +113,7 @@ func TestLinger_ATryWithAFixedLease(t *testing.T) {
 	k := p.Key("k", p.set)
 	defer k.Done()
 	o := &Owner{Kind: queue.Try | queue.Refusable, Holder: notify(func(*Loss) {})}
-	if err := k.Acquire(t.Context(), o, &Lease{For: time.Second, Period: -1, Margin: 50 * time.Millisecond}); err != nil {
+	if err := k.Acquire(t.Context(), o, &Lease{For: time.Minute, Period: -1, Margin: time.Second}); err != nil {
 		t.Fatal(err)
 	}
 	mustRelease(t, o)
@@ -112,17 +121,18 @@ func TestLinger_ATryWithAFixedLease(t *testing.T) {
 
 // A key that has lingered and is forgotten is not kept in memory until Linger ends.
 func TestLinger_AForgottenKeyIsNotKept(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
-	p := lingers(t, client(), time.Hour)
+	p := lingers(t, client(), time.Hour, longLease)
 	o := p.mustAcquire(t, "k")
 	eventually(t, "it has its whole lease", func() bool { return o.g.Lease().Renewals() > 0 })
 	k := weak.Make(o.g.k)
-	mustRelease(t, o) // it would linger for half of the lease, 1.4 s
+	mustRelease(t, o) // it would linger for half of the lease, 14 s
 	k.Value().endLinger()
 	o = nil
 	begin := time.Now()
 	eventually(t, "nothing keeps it", func() bool { runtime.GC(); return k.Value() == nil })
-	if d := time.Since(begin); d > 700*time.Millisecond {
+	if d := time.Since(begin); d > beforeTheLease {
 		t.Errorf("after %v", d)
 	}
 }

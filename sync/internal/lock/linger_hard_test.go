@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/anteroom/anteroom/internal/pace"
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/queue"
 )
@@ -15,13 +16,10 @@ import (
 
 // A brief grant is given back at half of its own lease, also where the timer was set for the grant before, which lasted longer.
 func TestLinger_TheTimerOfAGrantBefore(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	rdb := client()
-	p := newParty(t, client(), func(s *Settings) {
-		s.Linger, s.Lease = time.Hour, Lease{For: 30 * time.Second, Period: 10 * time.Second, Margin: time.Second}
-	})
-	p.wire.Subscribe()
-	<-p.up
+	p := lingers(t, client(), time.Hour, longLease)
 	k := p.Key("k", p.set) // in use all the time, as where somebody waits
 	defer k.Done()
 	o := p.mustAcquire(t, "k")
@@ -29,11 +27,19 @@ func TestLinger_TheTimerOfAGrantBefore(t *testing.T) {
 	mustRelease(t, o) // it lingers for 14 s
 	o.g.k.endLinger()
 	eventually(t, "it is free", func() bool { return rdb.Exists(t.Context(), "k").Val() == 0 })
-	o = p.mustAcquire(t, "k")
-	begin := time.Now()
-	mustRelease(t, o)
+	var begin time.Time
+	for {
+		o = p.mustAcquire(t, "k")
+		begin = time.Now()
+		mustRelease(t, o)
+		if o.g.Lease().Renewals() == 0 {
+			break
+		}
+		o.g.k.endLinger() // a busy machine has renewed it meanwhile
+		eventually(t, "it is free", func() bool { return rdb.Exists(t.Context(), "k").Val() == 0 })
+	}
 	eventually(t, "it is free again", func() bool { return rdb.Exists(t.Context(), "k").Val() == 0 })
-	if d := time.Since(begin); d > 1300*time.Millisecond {
+	if d := time.Since(begin); !pace.Within(d, 1300*time.Millisecond) { // else it is lost then
 		t.Errorf("free after %v", d)
 	}
 	if l := o.g.Loss(); l != nil {
@@ -43,6 +49,7 @@ func TestLinger_TheTimerOfAGrantBefore(t *testing.T) {
 
 // After a new subscription a turn asks at its end, however long Linger is: a message may have been lost.
 func TestLinger_ANewSubscription(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	rdb := client()
 	p := lingers(t, client(), time.Hour)
@@ -56,11 +63,13 @@ func TestLinger_ANewSubscription(t *testing.T) {
 
 // A subscription that comes between the decision and the queue's state ends the linger.
 func TestLinger_ANewSubscriptionAtTheLastMoment(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
-	p := lingers(t, client(), time.Hour)
+	p := lingers(t, client(), time.Hour, longLease)
 	k := p.Key("k", p.set)
 	defer k.Done()
 	o, _ := enter(t, p, k)
+	eventually(t, "it has its whole lease", func() bool { return o.g.Lease().Renewals() > 0 })
 	p.Resubscribed()
 	if !k.q.Keep(o.number) { // as Owner.keep does, which has decided before
 		t.Fatal("it does not linger")
@@ -68,7 +77,7 @@ func TestLinger_ANewSubscriptionAtTheLastMoment(t *testing.T) {
 	o.g.checkLinger(k.l.now())
 	begin := time.Now()
 	eventually(t, "it is free", func() bool { return k.q.Word().State() == queue.Free })
-	if d := time.Since(begin); d > 300*time.Millisecond {
+	if d := time.Since(begin); d > beforeTheLease {
 		t.Errorf("after %v", d)
 	}
 	o.abandon()
@@ -76,6 +85,7 @@ func TestLinger_ANewSubscriptionAtTheLastMoment(t *testing.T) {
 
 // A lock that somebody has deleted by force while it lingered is nobody's here.
 func TestLinger_IsForced(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	rdb := client()
 	p := lingers(t, client(), time.Hour)
@@ -93,10 +103,11 @@ func TestLinger_IsForced(t *testing.T) {
 
 // A try that is the first that its client states gets a lock that lingers elsewhere.
 func TestLinger_P13_TheFirstTry(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	a := lingers(t, client(), time.Hour)
-	got := 0
-	for i := range 10 {
+	got, tries := 0, int(10*pace.Factor()) // a try waits for no more than a moment
+	for i := range tries {
 		key := fmt.Sprint("k", i)
 		mustRelease(t, a.mustAcquire(t, key))
 		b := newParty(t, client(), func(s *Settings) { s.Linger = time.Hour })
@@ -109,14 +120,15 @@ func TestLinger_P13_TheFirstTry(t *testing.T) {
 		b.BeginClose()
 		time.Sleep(20 * time.Millisecond)
 	}
-	t.Logf("%d of 10", got)
+	t.Logf("%d of %d", got, tries)
 	if got < 5 {
-		t.Errorf("%d of 10 tries got it", got)
+		t.Errorf("%d of %d tries got it", got, tries)
 	}
 }
 
 // A client that hears nothing does not keep what somebody may wait for.
 func TestLinger_WithoutASubscription(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	rdb := client()
 	p := newParty(t, client(), func(s *Settings) { s.Linger = time.Hour })
@@ -133,6 +145,7 @@ func TestLinger_WithoutASubscription(t *testing.T) {
 
 // The message that somebody waits comes before the answer that gives the lock, whose owner has it for longer than the pause.
 func TestLinger_AMessageBeforeTheAnswer(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	c, rdb := client(), client()
 	p := lingers(t, c, time.Hour)
@@ -151,6 +164,7 @@ func TestLinger_AMessageBeforeTheAnswer(t *testing.T) {
 
 // Nothing is in use after a close, also where the lock was not to linger for now.
 func TestLinger_ACloseEndsThePause(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	p := lingers(t, client(), time.Minute)
 	o := p.mustAcquire(t, "k")
@@ -160,13 +174,13 @@ func TestLinger_ACloseEndsThePause(t *testing.T) {
 	if len(p.All()) != 1 {
 		t.Error("the pause is forgotten")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), pace.Hang)
 	defer cancel()
 	begin := time.Now()
 	p.close(ctx)
 	k.pauseLinger()
 	eventually(t, "nothing is in use", func() bool { return len(p.All()) == 0 })
-	if d := time.Since(begin); d > lingerPause/2 {
+	if d := time.Since(begin); !pace.Within(d, lingerPause/2) {
 		t.Errorf("after %v", d)
 	}
 }

@@ -13,6 +13,7 @@ import (
 // A grant that is lost comes again, though Changes has named it: a caller that read it between the loss and its report
 // has seen that it was over. It stays listed until its owner, whom nobody can notify, has exited.
 func TestListed_ALostGrantComesAgain(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	rdb := client()
 	p := newParty(t, client(), nil)
@@ -44,6 +45,7 @@ func TestListed_ALostGrantComesAgain(t *testing.T) {
 
 // A release that is sent after the deadline and finds nothing is one loss, by the deadline: no release was given up.
 func TestListed_AReleaseAfterTheDeadlineIsOneLoss(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	p := newParty(t, client(), nil)
 	o := p.mustAcquire(t, "k")

@@ -32,6 +32,7 @@ func (afterHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proce
 
 // A release that finds nothing is a loss, also where somebody comes while its answer is on its way.
 func TestLate_P8_AReleaseOfALostLockBesideAnAsk(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	rdb, c := client(), client()
 	p, q := newParty(t, c, longLease), newParty(t, client(), longLease)
@@ -58,9 +59,10 @@ func TestLate_P8_AReleaseOfALostLockBesideAnAsk(t *testing.T) {
 
 // What lands after the lease and finds nothing says nothing about a deletion.
 func TestLate_AReleaseThatLandsAfterTheLease(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	rdb, c := client(), client()
-	lease := Lease{For: 600 * time.Millisecond, Period: 200 * time.Millisecond, Margin: 60 * time.Millisecond}
+	lease := stretched(Lease{For: 600 * time.Millisecond, Period: 200 * time.Millisecond, Margin: 60 * time.Millisecond})
 	p := newParty(t, c, func(s *Settings) { s.Lease = lease })
 	k := p.Key("k", p.set)
 	defer k.Done()
@@ -77,7 +79,7 @@ func TestLate_AReleaseThatLandsAfterTheLease(t *testing.T) {
 			})
 		}
 	}})
-	time.Sleep(time.Until(o.Deadline()) - 100*time.Millisecond) // the release has to land within the limit of a command
+	time.Sleep(time.Until(o.Deadline()) - lease.For/6) // the release has to land within the limit of a command
 	if err := o.Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -88,6 +90,7 @@ func TestLate_AReleaseThatLandsAfterTheLease(t *testing.T) {
 
 // A release that finds nothing once a message has said that the lock was forced says so, too.
 func TestLate_AForcedReleaseBesideAnExit(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	rdb := client()
 	p := newParty(t, client(), longLease)
@@ -101,6 +104,7 @@ func TestLate_AForcedReleaseBesideAnExit(t *testing.T) {
 
 // Whose waiter gives up after a hand-off has had the lock, and does not lose it by the release.
 func TestLate_ALossOfAnUnownedGrant(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	rdb := client()
 	p := newParty(t, client(), longLease)
@@ -119,9 +123,10 @@ func TestLate_ALossOfAnUnownedGrant(t *testing.T) {
 
 // A release after the deadline whose answer is lost is a loss, though what is asked next says that nothing is left of it.
 func TestLate_AReleaseAfterTheDeadlineWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	p := newParty(t, client(), func(s *Settings) {
-		s.Lease = Lease{For: 300 * time.Millisecond, Period: 100 * time.Millisecond, Margin: 30 * time.Millisecond}
+		s.Lease = stretched(Lease{For: 300 * time.Millisecond, Period: 100 * time.Millisecond, Margin: 30 * time.Millisecond})
 	})
 	o := p.mustAcquire(t, "k")
 	open := busyLoop(t, p) // nobody concludes a loss meanwhile, as in a process that was stopped
@@ -148,6 +153,7 @@ func TestLate_AReleaseAfterTheDeadlineWithoutAnAnswer(t *testing.T) {
 
 // A release after the deadline is none of a lost lock where its own answer says that the lock was still there.
 func TestLate_AReleaseAfterTheDeadlineThatFindsTheLock(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	p := newParty(t, client(), longLease)
 	o := p.mustAcquire(t, "k")
@@ -162,6 +168,7 @@ func TestLate_AReleaseAfterTheDeadlineThatFindsTheLock(t *testing.T) {
 
 // An exit that ends the lease just after a confirmation of the place has found the unit gone is one of a lost lock.
 func TestLate_AReleaseOfAUnitThatAConfirmationHasFoundGone(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	rdb := client()
 	p := newParty(t, client(), longLease)
@@ -182,6 +189,7 @@ func TestLate_AReleaseOfAUnitThatAConfirmationHasFoundGone(t *testing.T) {
 
 // A release that is void changes nothing. What is repeated finds that the lock is lost once the other record is gone.
 func TestLate_AReleaseThatIsVoid(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	rdb := client()
 	p := newParty(t, client(), longLease)
@@ -200,6 +208,7 @@ func TestLate_AReleaseThatIsVoid(t *testing.T) {
 
 // A try whose ask is void does not wait for what comes of it.
 func TestLate_ATryThatIsVoid(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	rdb := client()
 	p := newParty(t, client(), longLease)

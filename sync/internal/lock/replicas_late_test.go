@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/anteroom/anteroom/internal/pace"
 )
 
 // confirmedLate is a hook by which WAIT finds a replica when its time limit ends.
@@ -29,14 +31,15 @@ func (confirmedLate) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.P
 
 // A fixed lease that replicas confirm within their time limit, if later than the call lease is over, counts.
 func TestLate_ReplicasConfirmAFixedLease(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	c := client()
 	c.AddHook(confirmedLate{})
 	p := newParty(t, c, func(s *Settings) {
 		s.Lease = Lease{For: 30 * time.Second, Period: -1, Margin: 1500 * time.Millisecond}
-		s.Replicas, s.ReplicaTimeout, s.Timeout = 1, 2200*time.Millisecond, time.Second
+		s.Replicas, s.ReplicaTimeout, s.Timeout = 1, 2200*time.Millisecond, pace.Scale(time.Second)
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), 7*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), pace.Hang)
 	defer cancel()
 	begin := time.Now()
 	o, err := p.acquire(ctx, "k", 0)

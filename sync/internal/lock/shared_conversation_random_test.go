@@ -12,6 +12,7 @@ import (
 func TestUnits(t *testing.T) {
 	for _, kind := range []string{"rw", "semaphore", "capacities", "rw, deleted", "semaphore, deleted"} {
 		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
 			stats := map[string]int{}
 			var worst Moment
 			for seed := range *seeds {

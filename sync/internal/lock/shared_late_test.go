@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/anteroom/anteroom/internal/pace"
 	"github.com/anteroom/anteroom/queue"
 )
 
@@ -70,18 +71,19 @@ func heldUp(t *testing.T, change func(*Settings)) (*party, *holdUp) {
 }
 
 func brief(s *Settings) {
-	s.Lease = Lease{For: 1200 * time.Millisecond, Period: 400 * time.Millisecond, Margin: 400 * time.Millisecond}
-	s.Timeout = 1500 * time.Millisecond
+	s.Lease = stretched(Lease{For: 1200 * time.Millisecond, Period: 400 * time.Millisecond, Margin: 400 * time.Millisecond})
+	s.Timeout = pace.Scale(1500 * time.Millisecond)
 }
 
 func long(s *Settings) {
-	s.Lease = Lease{For: 30 * time.Second, Period: 10 * time.Second, Margin: time.Second}
-	s.Timeout = 300 * time.Millisecond
+	s.Lease = stretched(Lease{For: 30 * time.Second, Period: 10 * time.Second, Margin: time.Second})
+	s.Timeout = pace.Scale(300 * time.Millisecond)
 }
 
 // P9: the answer to a renewal that comes after the deadline lets nobody in while an owner that was notified may react, and
 // Unlock finds who is inside.
 func TestShared_P9_ALateAnswer(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []queue.Kind{queue.Refusable, queue.NoNotify} {
 		p, f := heldUp(t, brief)
 		k := p.Shared("k", p.set)
@@ -98,7 +100,9 @@ func TestShared_P9_ALateAnswer(t *testing.T) {
 		end()
 		select {
 		case next := <-got:
-			t.Errorf("another one is in %v before the first must have stopped", time.Until(l.Deadline.Add(p.set.Lease.Margin)))
+			if left := time.Until(l.Deadline.Add(p.set.Lease.Margin)); left > 0 {
+				t.Errorf("another one is in %v before the first must have stopped", left)
+			}
 			mustGive(t, next)
 			w.Exit(t.Context())
 		case <-time.After(time.Until(l.Deadline.Add(p.set.Lease.Margin / 2))):
@@ -114,6 +118,7 @@ func TestShared_P9_ALateAnswer(t *testing.T) {
 
 // A release behind a statement that is under way says how it ended.
 func TestShared_P8_AReleaseBehindAnother(t *testing.T) {
+	t.Parallel()
 	for _, silent := range []bool{true, false} {
 		p, f := heldUp(t, long)
 		time.Sleep(3 * linger)
@@ -134,7 +139,7 @@ func TestShared_P8_AReleaseBehindAnother(t *testing.T) {
 			end = func() { f.commands.Store(nil) }
 		}
 		r := <-result
-		if d := time.Since(begin); r.Err == nil || d > 3*p.set.Timeout {
+		if d := time.Since(begin); r.Err == nil || !pace.Within(d, 3*p.set.Timeout) {
 			t.Errorf("silent %v, after %v: %+v", silent, d, r)
 		}
 		end()
@@ -143,6 +148,7 @@ func TestShared_P8_AReleaseBehindAnother(t *testing.T) {
 
 // S22, S29: the end of a turn that comes between a message and what is made of it is noticed.
 func TestShared_S29_TheEndOfATurnIsNoticed(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	a, b := newShares(t, client(), 0, func(s *Settings) { long(s); s.MaxHandoffTime = 600 * time.Millisecond }), newShares(t, client(), 0, long)
 	k := a.Shared("k", a.set)
@@ -168,7 +174,7 @@ func TestShared_S29_TheEndOfATurnIsNoticed(t *testing.T) {
 	select {
 	case s := <-got:
 		mustGive(t, s)
-	case <-time.After(3 * time.Second):
+	case <-time.After(pace.Scale(3 * time.Second)):
 		t.Error("the writer waits though nobody is inside")
 		mustGive(t, <-got)
 	}
@@ -176,7 +182,8 @@ func TestShared_S29_TheEndOfATurnIsNoticed(t *testing.T) {
 
 // A try whose answer leaves too little ends, though the next statement has no answer.
 func TestShared_S24_ATryWithALateAnswer(t *testing.T) {
-	p, f := heldUp(t, func(s *Settings) { s.Timeout = 1500 * time.Millisecond })
+	t.Parallel()
+	p, f := heldUp(t, func(s *Settings) { s.Timeout = pace.Scale(1500 * time.Millisecond) })
 	mustGive(t, p.mustTake(t, writes)) // the script is there
 	eventually(t, "it listens", p.wire.Listening)
 	eventually(t, "nothing is left", func() bool { return len(p.AllShared()) == 0 })
@@ -193,13 +200,14 @@ func TestShared_S24_ATryWithALateAnswer(t *testing.T) {
 		if !errors.Is(err, errLate) {
 			t.Error(err)
 		}
-	case <-time.After(8 * time.Second):
+	case <-time.After(pace.Scale(8 * time.Second)):
 		t.Error("the try waits")
 	}
 }
 
 // Close beside several that are parked in Lock ends: nobody is let in who would only leave.
 func TestShared_CloseBesideManyInLock(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	p := newShares(t, client(), 0, nil)
 	k := p.Shared("k", p.set)
@@ -219,7 +227,7 @@ func TestShared_CloseBesideManyInLock(t *testing.T) {
 	eventually(t, "all wait", func() bool { return k.gate.Demand().Waiting == 8 })
 	p.BeginClose()
 	mustGive(t, s)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), pace.Hang)
 	defer cancel()
 	begin := time.Now()
 	if lost, unsettled := p.Settle(ctx); len(lost)+unsettled > 0 {
@@ -232,6 +240,7 @@ func TestShared_CloseBesideManyInLock(t *testing.T) {
 
 // A renewal of a grant whose key is forgotten, and that comes anew at that moment, is none.
 func TestShared_ARenewalBesideANewKey(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	p := newShares(t, client(), 0, nil)
 	defer p.Shared("k", p.set).Done()
@@ -240,10 +249,11 @@ func TestShared_ARenewalBesideANewKey(t *testing.T) {
 
 // A release of units of which too little was left for a grant, and which were removed, finds no grant.
 func TestShared_AReleaseOfWhatWasNoGrant(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	c, f := client(), &holdUp{}
 	c.AddHook(f)
-	p := newShares(t, c, 0, func(s *Settings) { s.Timeout = 1500 * time.Millisecond })
+	p := newShares(t, c, 0, func(s *Settings) { s.Timeout = pace.Scale(1500 * time.Millisecond) })
 	rdb := client()
 	mustGive(t, p.mustTake(t, writes)) // the script is there
 	eventually(t, "it listens", p.wire.Listening)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/anteroom/anteroom/internal/pace"
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/queue"
 	"github.com/anteroom/anteroom/renewal"
@@ -41,10 +42,11 @@ func TestUnits_AnOutageHasItsPauses(t *testing.T) {
 
 // A release of units that were never a grant does not find the grant before lost.
 func TestShared_UnitsThatWereNoGrantAreNotLost(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	c, f := client(), &holdUp{}
 	c.AddHook(f)
-	p := newShares(t, c, 0, func(s *Settings) { s.Timeout = 1500 * time.Millisecond })
+	p := newShares(t, c, 0, func(s *Settings) { s.Timeout = pace.Scale(1500 * time.Millisecond) })
 	rdb := client()
 	k := p.Shared("k", p.set) // keeps the key, as a waiter would
 	defer k.Done()
@@ -73,6 +75,7 @@ func TestShared_UnitsThatWereNoGrantAreNotLost(t *testing.T) {
 // Anybody can say that a lock was deleted on purpose. That makes no later loss a forced one: not if it names a record
 // before the present one, or none that there can be, nor once an answer has shown that the units are there.
 func TestShared_AForcedReleaseIsOfOneRecord(t *testing.T) {
+	t.Parallel()
 	for name, m := range map[string]struct {
 		n      func(k *SharedKey, g *SharedHeld) uint64
 		before bool // the message comes before the loss, and a renewal between the two
@@ -119,6 +122,7 @@ func TestShared_AForcedReleaseIsOfOneRecord(t *testing.T) {
 // A loss that was concluded before an exit, and is notified after it, counts that owner: its release says so. So it does
 // where the owner had a limit of its own, which was not over.
 func TestShared_S4_ALossThatAnExitOvertakes(t *testing.T) {
+	t.Parallel()
 	for name, limit := range map[string]time.Duration{"unlimited": 0, "limited": time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			_, client := fresh(t)
@@ -151,6 +155,7 @@ func TestShared_S4_ALossThatAnExitOvertakes(t *testing.T) {
 
 // The same where the loss is concluded in the middle of an exit that leaves the units to others.
 func TestShared_S4_ALossInTheMiddleOfAnExit(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	p := newShares(t, client(), 2, nil)
 	s, other := p.mustTake(t, 1), p.mustTake(t, 1)
@@ -176,14 +181,16 @@ func TestShared_S4_ALossInTheMiddleOfAnExit(t *testing.T) {
 // Who exits after a limit of its own, before anybody has noticed that, as a process that was stopped, has lost its units, and
 // its loss is reported.
 func TestShared_AnExitAfterItsOwnLimit(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	p := newShares(t, client(), 2, nil)
 	s, other := p.mustTake(t, 1), p.mustTake(t, 1)
-	s.Limit(&Lease{For: 50 * time.Millisecond, Period: -1, Margin: 10 * time.Millisecond})
+	limit := stretched(Lease{For: 300 * time.Millisecond, Period: -1, Margin: 10 * time.Millisecond})
+	s.Limit(&limit)
 	s.g.k.mu.Lock()
 	s.timer.Stop()
 	s.g.k.mu.Unlock()
-	time.Sleep(60 * time.Millisecond)
+	time.Sleep(limit.For + 10*time.Millisecond)
 	if r := s.Exit(t.Context()); r.Lost == nil || r.Lost.Reason != renewal.ReasonFixed {
 		t.Errorf("%+v", r)
 	}
@@ -214,6 +221,7 @@ func leavesNothing(t *testing.T, p, other *party, g *SharedHeld) {
 
 // A release that finds nothing says why: the lease was over, or a message has said that the lock was forced.
 func TestShared_AReleaseThatFindsNothing(t *testing.T) {
+	t.Parallel()
 	for name, v := range map[string]struct {
 		end  func(t *testing.T, rdb *redis.Client, g *SharedHeld)
 		want renewal.Reason
@@ -254,6 +262,7 @@ func TestShared_AReleaseThatFindsNothing(t *testing.T) {
 
 // A process that was stopped, and learns from a question that its units are gone, has lost them at the deadline.
 func TestShared_AQuestionAfterTheDeadline(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	p := newShares(t, client(), 0, brief)
 	s := p.mustTake(t, writes) // whom no other statement renews
@@ -273,6 +282,7 @@ func TestShared_AQuestionAfterTheDeadline(t *testing.T) {
 
 // The release of some units finds that all are gone: so it says, and its owner counts beside those who are notified.
 func TestShared_S4_AReleaseOfSomeUnitsFindsTheLoss(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	rdb, c, h := client(), client(), &holdUp{}
 	c.AddHook(h)
@@ -310,6 +320,7 @@ func TestShared_S4_AReleaseOfSomeUnitsFindsTheLoss(t *testing.T) {
 
 // A renewal under way finds the loss while the last owners are on their way out: they are notified by their releases, and count.
 func TestShared_S4_ALossBesideARelease(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	rdb, c, f := client(), client(), &holdUp{}
 	c.AddHook(f)
@@ -339,6 +350,7 @@ func TestShared_S4_ALossBesideARelease(t *testing.T) {
 
 // A message that the lock was deleted may come before the answer that gives the units.
 func TestShared_AForcedReleaseBeforeTheAnswer(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	c, f := client(), &holdUp{}
 	c.AddHook(f)
@@ -375,6 +387,7 @@ func gone(t *testing.T, rdb *redis.Client, g *SharedHeld) {
 
 // A reader with a Hold exits while others are notified of the loss, beside one that nobody knows: nothing waits for that one.
 func TestShared_AnExitWhileOthersAreNotified(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	rdb := client()
 	p := newShares(t, client(), 0, nil)
@@ -395,15 +408,15 @@ func TestShared_AnExitWhileOthersAreNotified(t *testing.T) {
 	gone(t, rdb, s.g)
 	select {
 	case <-exited:
-	case <-time.After(3 * time.Second):
-		t.Error("Exit does not return, 3 s long")
+	case <-time.After(pace.Hang):
+		t.Error("Exit does not return")
 	}
 	locked := make(chan struct{})
 	go func() { k.mu.Lock(); defer k.mu.Unlock(); close(locked) }()
 	select {
 	case <-locked:
-	case <-time.After(3 * time.Second):
-		t.Error("SharedKey.mu is held for 3 s, and with it the loop of the renewals")
+	case <-time.After(pace.Hang):
+		t.Error("SharedKey.mu is held, and with it the loop of the renewals")
 	}
 	k.Leave(1)
 	k.Done()
@@ -411,6 +424,7 @@ func TestShared_AnExitWhileOthersAreNotified(t *testing.T) {
 
 // A writer that comes in while others are notified of the loss of the grant before has a grant of its own, and is notified of its loss.
 func TestShared_AGrantWhileOthersAreNotified(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	rdb := client()
 	p, q, r := newShares(t, client(), 0, nil), newShares(t, client(), 0, nil), newShares(t, client(), 0, nil)
@@ -449,7 +463,7 @@ func TestShared_AGrantWhileOthersAreNotified(t *testing.T) {
 	select {
 	case l := <-notices:
 		t.Logf("notified: %v", l.Reason)
-	case <-time.After(300 * time.Millisecond):
+	case <-time.After(pace.Hang):
 		t.Errorf("another client writes, and the writer, which has not exited, was not notified: %v", w.Err().Reason)
 	}
 	mustGive(t, o)
@@ -459,6 +473,7 @@ func TestShared_AGrantWhileOthersAreNotified(t *testing.T) {
 
 // What is held against a writer by Lock that has exited does not strike the next.
 func TestShared_ARevokedWriterHasExited(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	p := newShares(t, client(), 0, nil)
 	k := p.Shared("k", p.set)
@@ -482,6 +497,7 @@ func TestShared_ARevokedWriterHasExited(t *testing.T) {
 
 // Whose units stay with the process does not wait for a statement without an answer.
 func TestShared_AnExitBesideAShrink(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	c, f := client(), &holdUp{}
 	c.AddHook(f)
@@ -508,6 +524,7 @@ func TestShared_AnExitBesideAShrink(t *testing.T) {
 
 // A share that has ended by itself is not notified again when its process loses the units.
 func TestShared_ALimitedShareIsNotifiedOnce(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	p := newShares(t, client(), 0, nil)
 	k := p.Shared("k", p.set)
@@ -531,6 +548,7 @@ func TestShared_ALimitedShareIsNotifiedOnce(t *testing.T) {
 
 // Nobody is admitted in vain between a loss and what is made of it.
 func TestShared_AWaiterSleepsWhileOthersAreNotified(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	p := newShares(t, client(), 0, nil)
 	k := p.Shared("k", p.set)
@@ -559,8 +577,9 @@ func TestShared_AWaiterSleepsWhileOthersAreNotified(t *testing.T) {
 
 // A reader that was admitted, and finds that the grant is lost, leaves: that it was the last is noticed.
 func TestShared_TheLastOneLeavesAgain(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
-	p := newShares(t, client(), 0, nil)
+	p := newShares(t, client(), 0, longLease)
 	k := p.Shared("k", p.set)
 	defer k.Done()
 	v := p.mustTake(t, writes)
@@ -583,7 +602,7 @@ func TestShared_TheLastOneLeavesAgain(t *testing.T) {
 	if err := k.Enter(t.Context(), 0, 1); err != nil {
 		t.Fatal(err)
 	}
-	if d := time.Since(begin); d > time.Second {
+	if d := time.Since(begin); d > beforeTheLease {
 		t.Errorf("in after %v, though nobody was inside", d)
 	}
 	k.Leave(1)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/anteroom/anteroom/internal/pace"
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/queue"
 )
@@ -42,7 +43,7 @@ func (p *party) take(ctx context.Context, units int64, kind queue.Kind) (*Share,
 
 func (p *party) mustTake(t testing.TB, units int64) *Share {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), pace.Hang)
 	defer cancel()
 	s, err := p.take(ctx, units, 0)
 	if err != nil {
@@ -82,6 +83,7 @@ func assertGone(t testing.TB, rdb *redis.Client, ps ...*party) {
 }
 
 func TestShared_ReadersAreInTogetherAndAWriterAlone(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	a, b := newShares(t, client(), 0, nil), newShares(t, client(), 0, nil)
 	r1, r2 := a.mustTake(t, 1), b.mustTake(t, 1)
@@ -106,6 +108,7 @@ func TestShared_ReadersAreInTogetherAndAWriterAlone(t *testing.T) {
 // Processes with several goroutines read and write, or share permits: what is inside together is never too much,
 // everybody gets in, and nothing is left.
 func TestShared_Exclusion(t *testing.T) {
+	t.Parallel()
 	for _, capacity := range []int64{0, 5} {
 		for _, fair := range []bool{true, false} {
 			t.Run(fmt.Sprintf("capacity %d, fair %v", capacity, fair), func(t *testing.T) {
@@ -157,6 +160,7 @@ func shareOut(t *testing.T, client func() *redis.Client, capacity int64, rounds 
 
 // RLock without identity.
 func TestShared_ReadersWithoutIdentity(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	a, b := newShares(t, client(), 0, nil), newShares(t, client(), 0, nil)
 	k := a.Shared("k", a.set)
@@ -195,6 +199,7 @@ func TestShared_ReadersWithoutIdentity(t *testing.T) {
 
 // S3: nobody comes between a writer and the reader that it becomes; others read beside it.
 func TestShared_S3_Downgrade(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	a, b := newShares(t, client(), 0, nil), newShares(t, client(), 0, nil)
 	w := a.mustTake(t, writes)
@@ -223,6 +228,7 @@ func TestShared_S3_Downgrade(t *testing.T) {
 
 // S4: an owner is notified of a loss. While a reader that cannot be is inside, nobody of its process comes in.
 func TestShared_S4_ALossIsNotified(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	rdb := client()
 	p := newShares(t, client(), 0, nil)
@@ -242,7 +248,7 @@ func TestShared_S4_ALossIsNotified(t *testing.T) {
 		if l.Reason != "gone" {
 			t.Errorf("%+v", l)
 		}
-	case <-time.After(3 * time.Second):
+	case <-time.After(pace.Hang):
 		t.Fatal("not notified")
 	}
 	if r := s.Exit(context.Background()); r.Lost == nil {
@@ -259,6 +265,7 @@ func TestShared_S4_ALossIsNotified(t *testing.T) {
 
 // S5: a reader's token is below no writer before it and below each after it.
 func TestShared_S5_Tokens(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	fenced := func(s *Settings) { s.Fencing = true }
 	ps := []*party{newShares(t, client(), 0, fenced), newShares(t, client(), 0, fenced)}
@@ -294,6 +301,7 @@ func TestShared_S5_Tokens(t *testing.T) {
 
 // S5: a process may make half as many tokens as there are microseconds since Redis made the last one, not since it came to units.
 func TestShared_S5_TokensStayBelowTheClock(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	p := newShares(t, client(), 0, func(s *Settings) { s.Fencing = true })
 	r := p.mustTake(t, 1)
@@ -309,9 +317,9 @@ func TestShared_S5_TokensStayBelowTheClock(t *testing.T) {
 	}
 	k.mu.Lock()
 	handOffs := g.handOffs
-	g.handOffs += 100_000 // in 200 ms
+	g.handOffs += 100_000_000 // in 200 s
 	if _, wait := g.tokenLocked(&Share{Units: writes}, k.l.now()); wait <= 0 {
-		t.Errorf("no wait for one of 100,000 tokens, %v after the grant", k.l.now()-g.since)
+		t.Errorf("no wait for one of 100,000,000 tokens, %v after the grant", k.l.now()-g.since)
 	}
 	g.handOffs = handOffs
 	k.mu.Unlock()
@@ -320,6 +328,7 @@ func TestShared_S5_TokensStayBelowTheClock(t *testing.T) {
 
 // S6: no holder's own capacity is exceeded, and the client with a larger one reports it once.
 func TestShared_S6_Capacities(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	small, large := newShares(t, client(), 2, nil), newShares(t, client(), 4, nil)
 	s := small.mustTake(t, 1)
@@ -344,12 +353,13 @@ func TestShared_S6_Capacities(t *testing.T) {
 
 // S16: units in use are renewed, by a statement.
 func TestShared_S16_Renews(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	p := newShares(t, client(), 3, func(s *Settings) {
-		s.Lease = Lease{For: 600 * time.Millisecond, Period: 200 * time.Millisecond, Margin: 60 * time.Millisecond}
+		s.Lease = stretched(Lease{For: 600 * time.Millisecond, Period: 200 * time.Millisecond, Margin: 60 * time.Millisecond})
 	})
 	s := p.mustTake(t, 2)
-	time.Sleep(1500 * time.Millisecond)
+	time.Sleep(p.set.Lease.For * 5 / 2)
 	if l := s.Err(); l != nil {
 		t.Fatal(l)
 	}
@@ -362,10 +372,11 @@ func TestShared_S16_Renews(t *testing.T) {
 
 // P9: nobody else comes in before the owner was notified that its lease ends.
 func TestShared_P9_ADeadlineIsNotifiedBeforeTheNext(t *testing.T) {
+	t.Parallel()
 	s, client := fresh(t)
 	brief := func(s *Settings) {
-		s.Lease = Lease{For: 600 * time.Millisecond, Period: 200 * time.Millisecond, Margin: 60 * time.Millisecond}
-		s.Timeout = 100 * time.Millisecond
+		s.Lease = stretched(Lease{For: 600 * time.Millisecond, Period: 200 * time.Millisecond, Margin: 60 * time.Millisecond})
+		s.Timeout = pace.Scale(100 * time.Millisecond)
 	}
 	cut := &faults{}
 	rdb := client()
@@ -393,6 +404,7 @@ func TestShared_P9_ADeadlineIsNotifiedBeforeTheNext(t *testing.T) {
 
 // S20: nobody passes a waiter for whom the units do not suffice, so readers do not starve a writer, and small requests do not starve a large one.
 func TestShared_S20_NobodyStarves(t *testing.T) {
+	t.Parallel()
 	for _, capacity := range []int64{0, 4} {
 		t.Run(fmt.Sprint(capacity), func(t *testing.T) {
 			_, client := fresh(t)
@@ -423,7 +435,7 @@ func TestShared_S20_NobodyStarves(t *testing.T) {
 			for range 20 {
 				begin := time.Now()
 				mustGive(t, p.mustTake(t, large))
-				if d := time.Since(begin); d > 2*time.Second {
+				if d := time.Since(begin); !pace.Within(d, 2*time.Second) {
 					t.Errorf("waited for %v", d)
 				}
 			}
@@ -436,6 +448,7 @@ func TestShared_S20_NobodyStarves(t *testing.T) {
 // S29: a grant admits whom it was for, although others wait and the process has had enough before: a reader comes in beside
 // those of its process when it is its turn.
 func TestShared_S29_AGrantOfWhatWasHad(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	a, b, c := newShares(t, client(), 0, nil), newShares(t, client(), 0, nil), newShares(t, client(), 0, nil)
 	k := a.Shared("k", a.set)
@@ -469,7 +482,7 @@ func TestShared_S29_AGrantOfWhatWasHad(t *testing.T) {
 	select {
 	case s := <-r2:
 		mustGive(t, s)
-	case <-time.After(5 * time.Second):
+	case <-time.After(pace.Hang):
 		t.Error("the reader waits for the one of its process")
 		defer func() { mustGive(t, <-r2) }()
 	}
@@ -479,10 +492,11 @@ func TestShared_S29_AGrantOfWhatWasHad(t *testing.T) {
 
 // S29: so is a call that comes before the answer to the statement that has made the place.
 func TestShared_S29_ACallBeforeTheAnswer(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	rdb, h, f := client(), client(), &holdUp{}
 	h.AddHook(f)
-	a, b, c := newShares(t, h, 0, nil), newShares(t, client(), 0, nil), newShares(t, client(), 0, nil)
+	a, b, c := newShares(t, h, 0, func(s *Settings) { s.Timeout = pace.Scale(5 * time.Second) }), newShares(t, client(), 0, nil), newShares(t, client(), 0, nil)
 	for _, p := range []*party{a, b, c} { // who does not listen is passed in line
 		p.wire.Subscribe()
 		eventually(t, "it listens", p.wire.Listening)
@@ -515,7 +529,7 @@ func TestShared_S29_ACallBeforeTheAnswer(t *testing.T) {
 	select {
 	case s := <-r2:
 		mustGive(t, s)
-	case <-time.After(2 * time.Second):
+	case <-time.After(pace.Hang):
 		t.Error("the reader has lost its turn to a writer that came after it")
 		defer func() { mustGive(t, <-r2) }()
 	}
@@ -525,6 +539,7 @@ func TestShared_S29_ACallBeforeTheAnswer(t *testing.T) {
 
 // S22: a lost message that another client waits costs a second.
 func TestShared_S22_ALostMessage(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	rarely := func(s *Settings) {
 		s.Lease = Lease{For: 30 * time.Second, Period: 10 * time.Second, Margin: time.Second}
@@ -544,7 +559,7 @@ func TestShared_S22_ALostMessage(t *testing.T) {
 	begin := time.Now()
 	all.Go(func() { mustGive(t, b.mustTake(t, writes)) })
 	eventually(t, "the gate is closed", func() bool { return k.gate.Demand().Contended })
-	if d := time.Since(begin); d > 1500*time.Millisecond {
+	if d := time.Since(begin); !pace.Within(d, 1500*time.Millisecond) {
 		t.Errorf("after %v", d)
 	}
 	a.unsubscribed.Store(false)
@@ -555,6 +570,7 @@ func TestShared_S22_ALostMessage(t *testing.T) {
 
 // S24: a try does not wait in line, and is refused where anybody does.
 func TestShared_S24_ATry(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	a, b, c := newShares(t, client(), 0, nil), newShares(t, client(), 0, nil), newShares(t, client(), 0, nil)
 	r := a.mustTake(t, 1)
@@ -577,6 +593,7 @@ func TestShared_S24_ATry(t *testing.T) {
 
 // S24: who waits in line states again as a Mutex does (P7), and the first two also when a lease ends.
 func TestShared_S24_TheFirstTwoStateWhenALeaseEnds(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	p := newShares(t, client(), 0, nil)
 	p.wire.Subscribe()
@@ -599,6 +616,7 @@ func TestShared_S24_TheFirstTwoStateWhenALeaseEnds(t *testing.T) {
 // S30: units that nobody uses serve the next one for 10 ms. Where only one was here they go back immediately, so that
 // after an unlock another process' try succeeds.
 func TestShared_S30_Linger(t *testing.T) {
+	t.Parallel()
 	s, client := fresh(t)
 	rdb := client()
 	p, q := newShares(t, client(), 0, nil), newShares(t, client(), 0, nil)
@@ -614,11 +632,16 @@ func TestShared_S30_Linger(t *testing.T) {
 	}
 	time.Sleep(3 * linger)
 	before := total(s.Stats(t))
+	gaps := int64(0) // a busy machine takes so long that they are given back meanwhile
 	for range 200 {
+		begin := time.Now()
 		mustGive(t, p.mustTake(t, 1))
+		if time.Since(begin) > linger/2 {
+			gaps++
+		}
 	}
-	if n := total(s.Stats(t)) - before; n > 20 {
-		t.Errorf("%d commands for 200 readers", n)
+	if n := total(s.Stats(t)) - before; n > 20+10*gaps {
+		t.Errorf("%d commands for 200 readers, with %d gaps", n, gaps)
 	}
 	eventually(t, "it is free", func() bool { return rdb.Exists(ctx, "k").Val() == 0 })
 }
@@ -633,6 +656,7 @@ func total(stats map[string]int64) (n int64) {
 // Answers are lost, statements land late or are never sent: nobody relies on more than there is, and after that everybody
 // gets in and nothing is left. Where somebody deletes the key, too many may rely on it, until they are notified.
 func TestShared_LostAndLate(t *testing.T) {
+	t.Parallel()
 	for _, v := range []struct {
 		capacity int64
 		deleted  bool
@@ -642,8 +666,8 @@ func TestShared_LostAndLate(t *testing.T) {
 			capacity := v.capacity
 			_, client := fresh(t)
 			brief := func(s *Settings) {
-				s.Lease = Lease{For: 600 * time.Millisecond, Period: 200 * time.Millisecond, Margin: 60 * time.Millisecond}
-				s.Timeout = 100 * time.Millisecond
+				s.Lease = stretched(Lease{For: 600 * time.Millisecond, Period: 200 * time.Millisecond, Margin: 60 * time.Millisecond})
+				s.Timeout = pace.Scale(100 * time.Millisecond)
 			}
 			most := capacity
 			if capacity == 0 {
@@ -676,7 +700,7 @@ func TestShared_LostAndLate(t *testing.T) {
 							}
 							var once sync.Once
 							out := func() { inside.Add(-units) }
-							ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+							ctx, cancel := context.WithTimeout(context.Background(), pace.Hang)
 							entered := make(chan struct{})
 							s := &Share{Units: units, Kind: queue.Refusable, Holder: heard(func(*Loss) { <-entered; once.Do(out) })}
 							err := k.Acquire(ctx, s)
@@ -729,6 +753,7 @@ func TestShared_LostAndLate(t *testing.T) {
 
 // Close refuses who comes and who waits, and waits until all is given back.
 func TestShared_Close(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	p := newShares(t, client(), 2, nil)
 	s := p.mustTake(t, 2)
@@ -745,7 +770,7 @@ func TestShared_Close(t *testing.T) {
 	if _, err := p.take(context.Background(), 1, 0); !errors.Is(err, ErrClosed) {
 		t.Errorf("%v", err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), pace.Hang)
 	defer cancel()
 	done := make(chan int)
 	go func() {
@@ -768,6 +793,7 @@ func TestShared_Close(t *testing.T) {
 
 // Holds that are left when Close gives up are lost.
 func TestShared_CloseGivesUp(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	p := newShares(t, client(), 2, nil)
 	k := p.Shared("k", p.set)

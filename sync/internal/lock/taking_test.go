@@ -11,6 +11,7 @@ import (
 
 // A command that takes the lock is for who has ordered it, however late its goroutine runs.
 func TestTaking_IsForWhoHasOrderedIt(t *testing.T) {
+	t.Parallel()
 	_, client := fresh(t)
 	o := newParty(t, client(), nil).mustAcquire(t, "k")
 	var from []string
