@@ -63,6 +63,17 @@ func (b *base) busyLocked(busy bool) (done bool) {
 	return false
 }
 
+// stirLocked notes that news has brought a settled conversation something to clean up, before a Close can miss it. It
+// returns false where one has found nothing left: then it must not be taken in, and what it is about ends by itself.
+func (b *base) stirLocked() bool {
+	b.l.mu.Lock()
+	defer b.l.mu.Unlock()
+	if !b.l.deaf {
+		b.busyLocked(true)
+	}
+	return !b.l.deaf
+}
+
 // report reports that a statement had no usable answer, or that it had one.
 func (b *base) report(err error) {
 	if err == nil {

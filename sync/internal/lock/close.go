@@ -40,9 +40,13 @@ func (l *Locks) Open() (held []*Held, unsettled int) {
 }
 
 // Settle waits, after BeginClose, until nobody owns a lock and nothing is left to clean up, or ctx ends. Owners that
-// remain then lose their locks, whose leases end by themselves. It returns those, and what else remains.
+// remain then lose their locks, whose leases end by themselves. It returns those, and what else remains. Where that is
+// nothing, it stays so: no message that comes later makes anything of it.
 func (l *Locks) Settle(ctx context.Context) (lost []AnyHeld, unsettled int) {
-	l.await(ctx, func(held []*Held, unsettled int) bool { return len(held)+unsettled == 0 })
+	l.await(ctx, func() bool {
+		l.deaf = l.deaf || len(l.grants) == 0 && l.unsettled.Load() == 0
+		return l.deaf
+	})
 	held, unsettled := l.Open()
 	for _, g := range held {
 		if g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonClosed}) {
@@ -59,15 +63,16 @@ func (l *Locks) Settle(ctx context.Context) (lost []AnyHeld, unsettled int) {
 
 // Drain waits until no statement is under way, or ctx ends.
 func (l *Locks) Drain(ctx context.Context) {
-	l.await(ctx, func([]*Held, int) bool { return l.flying.Load() == 0 })
+	l.await(ctx, func() bool { return l.flying.Load() == 0 })
 }
 
-func (l *Locks) await(ctx context.Context, done func(held []*Held, unsettled int) bool) {
+// await waits until done, which it calls with mu held, or ctx ends.
+func (l *Locks) await(ctx context.Context, done func() bool) {
 	for {
 		l.mu.Lock()
-		changed := l.changed
+		changed, over := l.changed, done()
 		l.mu.Unlock()
-		if done(l.Open()) {
+		if over {
 			return
 		}
 		select {

@@ -206,8 +206,14 @@ func (k *Key) hear(h News) { k.take(h, nil, nil) }
 func (k *Key) take(h News, s *Statement, a *lettucecompat.Answer) Event {
 	k.mu.Lock()
 	g, had := k.cur.Load(), k.talk.Grant.Unit // before enterLocked makes the next one
+	before := k.talk
 	var e Event
 	k.talk, e = k.talk.Heard(h, k.l.now())
+	if !k.busy && !k.talk.Settled() && !k.stirLocked() {
+		k.talk = before
+		k.mu.Unlock()
+		return None
+	}
 	got := k.talk.Grant.Unit
 	called := got != had && got != 0 && got != k.talk.took && (s == nil || s.Have == Place && got != s.N)
 	if s != nil {

@@ -361,3 +361,60 @@ func TestLate_TheMarkOfAReleaseToCome(t *testing.T) {
 	}
 	mustRelease(t, o)
 }
+
+// gaveUpPlace has p wait for k, which q holds, and give up. It returns k, settled and with a reference, as a message that is
+// just coming in has one, and the number of its place.
+func gaveUpPlace(t *testing.T) (p *party, k *Key, n uint64) {
+	_, client := fresh(t)
+	p = newParty(t, client(), longLease)
+	q := newParty(t, client(), longLease)
+	o := q.mustAcquire(t, "k")
+	k = p.Key("k", p.set)
+	ctx, cancel := context.WithCancel(t.Context())
+	gone := make(chan error)
+	go func() { gone <- k.Acquire(ctx, &Owner{Kind: queue.Refusable, Holder: notify(func(*Loss) {})}, nil) }()
+	awaitPlace(t, client(), 1)
+	var c Conversation
+	eventually(t, "its place is known", func() bool { k.mu.Lock(); defer k.mu.Unlock(); c = k.talk; return c.Have() == Place })
+	cancel()
+	if err := <-gone; err == nil {
+		t.Fatal("admitted")
+	}
+	eventually(t, "settled", func() bool { return p.unsettled.Load() == 0 })
+	mustRelease(t, o)
+	return p, k, c.news
+}
+
+// What Close has seen settled stays so: the call of a place that was given up may come only then.
+func TestLate_ACallAfterClose(t *testing.T) {
+	p, k, n := gaveUpPlace(t)
+	p.BeginClose()
+	if lost, unsettled := p.Settle(t.Context()); len(lost)+unsettled > 0 {
+		t.Fatalf("%d lost, %d unsettled", len(lost), unsettled)
+	}
+	number := p.number.Load()
+	p.Heard(lettucecompat.Message{Kind: lettucecompat.MessageCalled, Key: "k", N: n})
+	if k.Leaves() || p.unsettled.Load() != 0 || p.number.Load() != number {
+		t.Errorf("releases %v, %d unsettled, %d statements", k.Leaves(), p.unsettled.Load(), p.number.Load()-number)
+	}
+	if k.Done(); !k.Over() {
+		t.Error("the key stays in use")
+	}
+}
+
+// A call that is taken in beside Close is cleaned up before that ends, though nothing was stated yet.
+func TestLate_ACallBesideClose(t *testing.T) {
+	p, k, n := gaveUpPlace(t)
+	p.BeginClose()
+	k.hear(News{Word: Called, N: n, Lease: k.times.Call}) // as Locks.Heard does, before its kick
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if lost, unsettled := p.Settle(ended); len(lost) != 0 || unsettled != 1 {
+		t.Errorf("%d lost, %d unsettled", len(lost), unsettled)
+	}
+	k.kick()
+	if lost, unsettled := p.Settle(t.Context()); len(lost)+unsettled > 0 || k.Leaves() {
+		t.Errorf("%d lost, %d unsettled, releases %v", len(lost), unsettled, k.Leaves())
+	}
+	k.Done()
+}

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/anteroom/anteroom/internal/pace"
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/queue"
 )
 
@@ -269,4 +270,61 @@ func TestShared_AReleaseOfWhatWasNoGrant(t *testing.T) {
 		t.Error(err)
 	}
 	assertGone(t, rdb, p)
+}
+
+// gaveUpUnits is gaveUpPlace for units.
+func gaveUpUnits(t *testing.T) (p *party, k *SharedKey, n uint64) {
+	_, client := fresh(t)
+	p = newShares(t, client(), 0, long)
+	q := newShares(t, client(), 0, long)
+	s := q.mustTake(t, writes)
+	k = p.Shared("k", p.set)
+	ctx, cancel := context.WithCancel(t.Context())
+	gone := make(chan error)
+	go func() {
+		gone <- k.Acquire(ctx, &Share{Units: writes, Kind: queue.Refusable, Holder: heard(func(*Loss) {})})
+	}()
+	awaitPlace(t, client(), 1)
+	eventually(t, "its place is known", func() bool { k.mu.Lock(); defer k.mu.Unlock(); n = k.talk.last; return k.talk.place })
+	cancel()
+	if err := <-gone; err == nil {
+		t.Fatal("admitted")
+	}
+	eventually(t, "settled", func() bool { return p.unsettled.Load() == 0 })
+	mustGive(t, s)
+	return p, k, n
+}
+
+// What Close has seen settled stays so, as that of a Mutex does: see TestLate_ACallAfterClose.
+func TestShared_ACallAfterClose(t *testing.T) {
+	p, k, n := gaveUpUnits(t)
+	p.BeginClose()
+	if lost, unsettled := p.Settle(t.Context()); len(lost)+unsettled > 0 {
+		t.Fatalf("%d lost, %d unsettled", len(lost), unsettled)
+	}
+	number := p.number.Load()
+	p.Heard(lettucecompat.Message{Kind: lettucecompat.MessageCalled, Key: "k", N: n, Units: writes})
+	if p.unsettled.Load() != 0 || p.number.Load() != number {
+		t.Errorf("%d unsettled, %d statements", p.unsettled.Load(), p.number.Load()-number)
+	}
+	if k.Done(); !k.Over() {
+		t.Error("the key stays in use")
+	}
+}
+
+// A call that is taken in beside Close is cleaned up before that ends, though nothing was stated yet.
+func TestShared_ACallBesideClose(t *testing.T) {
+	p, k, n := gaveUpUnits(t)
+	p.BeginClose()
+	k.hear(UnitsNews{Word: Called, N: n, Units: writes, Lease: k.times.Call}) // as Locks.Heard does, before its kick
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if lost, unsettled := p.Settle(ended); len(lost) != 0 || unsettled != 1 {
+		t.Errorf("%d lost, %d unsettled", len(lost), unsettled)
+	}
+	k.kick()
+	if lost, unsettled := p.Settle(t.Context()); len(lost)+unsettled > 0 || p.unsettled.Load() != 0 {
+		t.Errorf("%d lost, %d unsettled", len(lost), unsettled)
+	}
+	k.Done()
 }

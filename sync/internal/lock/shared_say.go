@@ -78,6 +78,11 @@ func (k *SharedKey) take(h UnitsNews, s *UnitsStatement, a *lettucecompat.UnitsA
 	before := k.talk
 	var e Event
 	k.talk, e = k.talk.Heard(h, k.l.now())
+	if !k.busy && !k.talk.Settled() && !k.stirLocked() {
+		k.talk = before
+		k.mu.Unlock()
+		return
+	}
 	now, g := k.talk.Grant, k.cur.Load()
 	called := k.talk.Units > before.Units && (h.Word == Called || before.place && s != nil)
 	failed, givenUp, missing := k.freedLocked(s, h, e, a)
