@@ -16,12 +16,14 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/anteroom/anteroom/internal/silence"
 	"github.com/anteroom/anteroom/internal/testredis"
 )
 
 var built string
 
 func TestMain(m *testing.M) {
+	silence.Logs()
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(status int) { os.RemoveAll(built); os.Exit(status) }))
 }
 
