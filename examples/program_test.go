@@ -16,12 +16,15 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/anteroom/anteroom/internal/pace"
+	"github.com/anteroom/anteroom/internal/silence"
 	"github.com/anteroom/anteroom/internal/testredis"
 )
 
 var built string
 
 func TestMain(m *testing.M) {
+	silence.Logs()
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(status int) { os.RemoveAll(built); os.Exit(status) }))
 }
 
@@ -80,7 +83,7 @@ func start(t *testing.T, s *testredis.Server, name string, args ...string) *prog
 // prints waits for a line that begins so, and returns what comes after.
 func (p *program) prints(begin string) string {
 	p.t.Helper()
-	limit := time.After(30 * time.Second)
+	limit := time.After(pace.Hang)
 	var seen []string
 	for {
 		select {
@@ -102,7 +105,7 @@ func (p *program) exits() (status int, text string) {
 	p.t.Helper()
 	select {
 	case <-p.ended:
-	case <-time.After(30 * time.Second):
+	case <-time.After(pace.Hang):
 		p.t.Fatal("it does not end")
 	}
 	for line := range p.lines {

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/logging"
 
+	"github.com/anteroom/anteroom/internal/silence"
 	"github.com/anteroom/anteroom/internal/testredis"
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 )
@@ -41,7 +41,7 @@ func (l *lines) String() string {
 func TestOpen_WritesNoLinesInAnOutage(t *testing.T) {
 	said := &lines{}
 	redis.SetLogger(said)
-	t.Cleanup(logging.Enable)
+	t.Cleanup(silence.Logs)
 	for _, url := range []string{"redis://127.0.0.1:1", "redis+cluster://127.0.0.1:1"} {
 		client := opened(t, url, lettucecompat.Options{})
 		sub := client.Subscribe(t.Context(), "c")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/anteroom/anteroom/internal/pace"
 	"github.com/anteroom/anteroom/metrics"
 	"github.com/anteroom/anteroom/sync/observe"
 )
@@ -81,7 +82,7 @@ func TestMetrics_I3_ASlowScrapeDelaysNoReport(t *testing.T) {
 		}()
 		select {
 		case <-reported:
-		case <-time.After(20 * time.Second):
+		case <-time.After(pace.Hang):
 			t.Fatalf("a report waits for the scrape that has handed out %d metrics", i+1)
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/anteroom/anteroom/internal/faultnet"
+	"github.com/anteroom/anteroom/internal/pace"
 	"github.com/anteroom/anteroom/internal/testredis"
 	"github.com/anteroom/anteroom/metrics"
 	anteroom "github.com/anteroom/anteroom/sync"
@@ -88,7 +89,7 @@ func (s *spy) manager(rdb anteroom.Redis, id string, locks anteroom.LockConfig) 
 	s.check(err)
 	s.c.Attach(m)
 	s.t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), pace.Hang)
 		defer cancel()
 		_ = m.Close(ctx)
 	})
@@ -126,12 +127,12 @@ func (s *spy) waitFor(kind observe.EventKind, more int) {
 
 func (s *spy) until(what string, f func() bool) {
 	s.t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(pace.Hang)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for !f() {
 		if time.Now().After(deadline) {
-			s.t.Fatalf("not within 30s: %s; the log so far:\n%s", what, s.log.String())
+			s.t.Fatalf("not within %v: %s; the log so far:\n%s", pace.Hang, what, s.log.String())
 		}
 		<-tick.C
 	}
@@ -394,7 +395,7 @@ func (s *spy) outage(m *anteroom.Manager, network *faultnet.Network) {
 	up, down := s.seen(observe.EventSubscriptionUp), s.seen(observe.EventSubscriptionDown)
 	unavailable := s.seen(observe.EventUnavailable)
 	network.BlackHole()
-	waiting, cancel := context.WithTimeout(ctx, 30*time.Second)
+	waiting, cancel := context.WithTimeout(ctx, pace.Hang)
 	defer cancel()
 	var waiter sync.WaitGroup
 	waiter.Go(func() {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/anteroom/anteroom/internal/pace"
 	"github.com/anteroom/anteroom/internal/testredis"
 	"github.com/anteroom/anteroom/metrics"
 	anteroom "github.com/anteroom/anteroom/sync"
@@ -21,14 +22,14 @@ func TestMetrics_SharedLocks(t *testing.T) {
 	t.Cleanup(func() { _ = rdb.Close() })
 	attached := func() *anteroom.Manager {
 		m, err := anteroom.NewManager(rdb, anteroom.Config{
-			Observer: c.Observer(), Logger: slog.New(slog.DiscardHandler), Defaults: anteroom.LockConfig{Name: "shared", LeaseTime: 3 * time.Second},
+			Observer: c.Observer(), Logger: slog.New(slog.DiscardHandler), Defaults: anteroom.LockConfig{Name: "shared", LeaseTime: pace.Scale(3 * time.Second)},
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		c.Attach(m)
 		t.Cleanup(func() {
-			if err := m.CloseWithin(10 * time.Second); err != nil {
+			if err := m.CloseWithin(pace.Hang); err != nil {
 				t.Error(err)
 			}
 		})
@@ -58,7 +59,7 @@ func TestMetrics_SharedLocks(t *testing.T) {
 		waited <- err
 	}()
 	const renewed = `anteroom_renewals_total{class="shared",outcome="renewed"}`
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(pace.Hang); ; time.Sleep(10 * time.Millisecond) {
 		if now, _ := gather(t, r); now[renewed].value >= 2 && now[`anteroom_waiters{class="shared"}`].value == 1 {
 			if now[`anteroom_oldest_wait_age_seconds{class="shared"}`].value <= 0 || now[`anteroom_renewal_margin_seconds{class="shared"}`].count == 0 {
 				t.Errorf("%v", now)

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/anteroom/anteroom/internal/pace"
 	"github.com/anteroom/anteroom/internal/testredis"
 	"github.com/anteroom/anteroom/metrics"
 	anteroom "github.com/anteroom/anteroom/sync"
@@ -28,7 +29,7 @@ func work(t *testing.T, c *metrics.Collector) {
 	t.Cleanup(func() { _ = rdb.Close() })
 	m, err := anteroom.NewManager(rdb, anteroom.Config{
 		Observer: c.Observer(), Logger: slog.New(slog.DiscardHandler),
-		Defaults: anteroom.LockConfig{Name: "orders", LeaseTime: 3 * time.Second, WatchdogPeriod: 100 * time.Millisecond, MaxHandoffs: 65535, MaxHandoffTime: time.Hour},
+		Defaults: anteroom.LockConfig{Name: "orders", LeaseTime: pace.Scale(3 * time.Second), WatchdogPeriod: 100 * time.Millisecond, MaxHandoffs: 65535, MaxHandoffTime: time.Hour},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +52,7 @@ func work(t *testing.T, c *metrics.Collector) {
 		cancel()
 		wg.Wait()
 		_ = hold.Release(context.Background())
-		end, stop := context.WithTimeout(context.Background(), 10*time.Second)
+		end, stop := context.WithTimeout(context.Background(), pace.Hang)
 		defer stop()
 		if err := m.Close(end); err != nil {
 			t.Error(err)
@@ -67,7 +68,7 @@ func TestScrape_OfAManagerAtWork(t *testing.T) {
 	const handedOff = `anteroom_acquire_attempts_total{class="orders",outcome="acquired",via="handoff"}`
 	const renewed = `anteroom_renewals_total{class="orders",outcome="renewed"}`
 	before := map[string]series{}
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(pace.Hang); ; time.Sleep(50 * time.Millisecond) {
 		text := scrape(t, r, "")
 		now, types := gather(t, r)
 		for name, s := range before {

@@ -23,6 +23,7 @@ import (
 
 	"github.com/anteroom/anteroom/internal/child"
 	"github.com/anteroom/anteroom/internal/faultnet"
+	"github.com/anteroom/anteroom/internal/silence"
 	"github.com/anteroom/anteroom/internal/testredis"
 	anteroom "github.com/anteroom/anteroom/sync"
 )
@@ -31,6 +32,7 @@ import (
 const workerEnv = "ANTEROOM_TEST_WORKER"
 
 func TestMain(m *testing.M) {
+	silence.Logs()
 	if work := os.Getenv(workerEnv); work != "" {
 		if err := worker(strings.Fields(work)); err != nil {
 			fmt.Println("error", err)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -16,6 +18,8 @@ import (
 // Every way in which something goes wrong, as its error reads: one prefix, no package of
 // ours beside it, one line, no repetition.
 func TestErrors_HaveOnePrefixAndRepeatNothing(t *testing.T) {
+	_, here, _, _ := runtime.Caller(0)
+	folder := path.Dir(here)
 	seen := map[string]string{}
 	read := func(t *testing.T, what string, err error) {
 		t.Helper()
@@ -23,7 +27,7 @@ func TestErrors_HaveOnePrefixAndRepeatNothing(t *testing.T) {
 			t.Errorf("%s: no error", what)
 			return
 		}
-		text := strings.ReplaceAll(err.Error(), "github.com/anteroom/anteroom", "") // call sites
+		text := strings.ReplaceAll(err.Error(), folder, "") // a call site is wherever the checkout lies
 		seen[what] = text
 		words := strings.Split(strings.TrimPrefix(text, "anteroom: "), ": ")
 		for i, w := range words {

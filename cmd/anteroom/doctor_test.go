@@ -49,7 +49,7 @@ func TestDoctor_Healthy(t *testing.T) {
 	for _, args := range [][]string{{s.URL()}, {"--redis", s.URL()}, {"--redis", "redis://127.0.0.1:1", s.URL(), "--lock", "order:0", "--lock", "invoice:0"}} {
 		found := facts(t, 0, args...)
 		has(t, found, map[string]string{
-			"round trip": "ok: median ", "clock": "ok: ", "server": "ok: ", "eviction": "ok: noeviction", "persistence": "ok: appendfsync always",
+			"round trip": "…: median ", "clock": "ok: ", "server": "ok: ", "eviction": "ok: noeviction", "persistence": "ok: appendfsync always",
 			"replicas": "ok: none", "locks": "ok: ",
 		})
 		if len(found) != 7 {

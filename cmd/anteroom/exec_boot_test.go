@@ -32,8 +32,8 @@ func TestExec_WaitsForARedisThatComesUp(t *testing.T) {
 // A Redis that does not come up is said when the wait is over; without a limit, or without a wait, immediately.
 func TestExec_GivesUpInALongOutage(t *testing.T) {
 	const unreachable = "redis://127.0.0.1:1"
-	startTool(t, unreachable, "exec", "-w", "100ms", "k", "--", "true").
-		expect(exitUnavailable, "no answer from Redis within 100ms (--wait): ", "refused")
+	startTool(t, unreachable, "exec", "-w", "1s", "k", "--", "true"). // time enough for one refusal
+										expect(exitUnavailable, "no answer from Redis within 1s (--wait): ", "refused")
 	for _, flag := range []string{"--nonblock", "--wait=0", "--fencing"} {
 		c := startTool(t, unreachable, "exec", flag, "k", "--", "true")
 		c.expect(exitUnavailable, "refused")

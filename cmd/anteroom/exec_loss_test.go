@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/anteroom/anteroom/internal/pace"
 )
 
 // running starts a tool whose command, and a child of it, hold a thread.
@@ -65,11 +67,11 @@ func TestExec_X1_UntroubledWithTheDefaultLease(t *testing.T) {
 // If the key disappears, the whole group is ended, and the reason is reported.
 func TestExec_X1_LossEndsTheGroup(t *testing.T) {
 	s, rdb := withRedis(t)
-	c, th := runningScript(t, s.URL(), `trap 'echo term >&9; exit 0' TERM; sleep 1000 & echo ready; wait`, "--lease", "2s")
+	c, th := runningScript(t, s.URL(), `trap 'echo term >&9; exit 0' TERM; sleep 1000 & echo ready; wait`, "--lease", "15s")
 	if err := rdb.Del(t.Context(), "k").Err(); err != nil {
 		t.Fatal(err)
 	}
-	c.expect(76, `lock "k" lost, ending the command (TERM, KILL in 133ms): `)
+	c.expect(76, `lock "k" lost, ending the command (TERM, KILL in 1s): `)
 	if said := th.gone(); !slices.Equal(said, []string{"term"}) {
 		t.Errorf("the command said %q", said)
 	}
@@ -106,7 +108,7 @@ func TestExec_X1_CutOffEndsBeforeTheNextStarts(t *testing.T) {
 	t.Parallel() // it waits for its lease
 	s, _ := withRedis(t)
 	url, network := relay(t, s)
-	c := startTool(t, url, "exec", "--lease", "6s", "k", "--", "sh", "-c", "trap '' TERM; echo $$; exec sleep 1000")
+	c := startTool(t, url, "exec", "--lease", pace.Scale(6*time.Second).String(), "k", "--", "sh", "-c", "trap '' TERM; echo $$; exec sleep 1000")
 	pid := c.line()
 	network.BlackHole()
 	next := startTool(t, s.URL(), "exec", "k", "--", "sh", "-c", "kill -0 "+pid+" && echo beside || echo alone")

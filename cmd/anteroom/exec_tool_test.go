@@ -18,11 +18,12 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/anteroom/anteroom/internal/pace"
 	"github.com/anteroom/anteroom/internal/testredis"
 )
 
 // execPatience bounds what must happen and takes no noticeable time.
-const execPatience = 40 * time.Second
+const execPatience = pace.Hang
 
 // execTool is one process of anteroom, of the test program itself.
 type execTool struct {

@@ -163,7 +163,7 @@ func TestList_Cluster(t *testing.T) {
 		t.Errorf("%q of five", got)
 	}
 	c.Masters()[1].Kill()
-	if got := listed(t, c.URL(), exitUnavailable, "--timeout", "1s"); len(got) == 0 || len(got) >= 60 {
+	if got := listed(t, c.URL(), exitUnavailable, "--timeout", "10s"); len(got) == 0 || len(got) >= 60 {
 		t.Errorf("%d locks, of the masters that answer", len(got))
 	}
 }

@@ -100,7 +100,7 @@ func TestLock_AHoldThatEndsImmediatelyIsAnnounced(t *testing.T) {
 // Without --until-eof an input that ends, such as the null device of a service, ends nothing.
 func TestLock_AnInputThatEnds(t *testing.T) {
 	s, rdb := withRedis(t)
-	c := startTool(t, s.URL(), "lock", "--lease", "1s", "k")
+	c := startTool(t, s.URL(), "lock", "--lease", "3s", "k")
 	_ = c.in.Close()
 	if _, _, token := c.held(); token != "-" {
 		t.Errorf("token %q without --fencing", token)

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/anteroom/anteroom/internal/silence"
 )
 
 // asCommand makes this test program behave as the command itself, for tests that need a separate process.
@@ -57,5 +59,6 @@ func TestMain(m *testing.M) {
 		os.Exit(exitUsage)
 	}
 	undoIgnored()
+	silence.Logs()
 	goleak.VerifyTestMain(m)
 }

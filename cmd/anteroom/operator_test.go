@@ -10,13 +10,14 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/anteroom/anteroom/internal/pace"
 	"github.com/anteroom/anteroom/internal/testredis"
 	anteroom "github.com/anteroom/anteroom/sync"
 	"github.com/anteroom/anteroom/sync/observe"
 )
 
-// soon bounds what must happen, on a machine that may stall for seconds.
-const soon = 30 * time.Second
+// soon bounds what must happen.
+const soon = pace.Hang
 
 // tool runs one command line against a server, without a terminal.
 func tool(t *testing.T, s *testredis.Server, args ...string) (code int, out, errs string) {

@@ -55,5 +55,5 @@ func TestConnect_TheTimeoutIsTheFlags(t *testing.T) {
 	take(t, rdb, "k")
 	url, network := relay(t, s)
 	network.OnRequest("anteroom:line:", 1, faultnet.Late(2500*time.Millisecond))
-	startTool(t, url, "status", "k").expect(0)
+	startTool(t, url, "status", "--timeout", "1m", "k").expect(0)
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/anteroom/anteroom/internal/pace"
 	"github.com/anteroom/anteroom/internal/screen"
 	"github.com/anteroom/anteroom/internal/testredis"
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
@@ -289,9 +290,10 @@ func (s standstill) Write(p []byte) (int, error) {
 func TestWatch_AReaderThatStops(t *testing.T) {
 	s := testredis.Start(t)
 	w := &watching{t: t, status: make(chan int, 1)}
+	patience := pace.Scale(400 * time.Millisecond)
 	l := &listener{
-		rdb: s.Client(t), patterns: []string{"lock:release:*"}, ping: 20 * time.Millisecond, patience: 200 * time.Millisecond,
-		report: &reporter{out: standstill{&w.out, 600 * time.Millisecond}, errs: &w.errs, most: 3},
+		rdb: s.Client(t), patterns: []string{"lock:release:*"}, ping: 20 * time.Millisecond, patience: patience,
+		report: &reporter{out: standstill{&w.out, 2 * patience}, errs: &w.errs, most: 3},
 	}
 	w.begin(func(ctx context.Context) int {
 		if err := l.run(ctx); err != errEnough {

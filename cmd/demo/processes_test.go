@@ -11,6 +11,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/anteroom/anteroom/internal/child"
+	"github.com/anteroom/anteroom/internal/pace"
 	"github.com/anteroom/anteroom/internal/screen"
 	"github.com/anteroom/anteroom/internal/testredis"
 )
@@ -37,7 +38,7 @@ func TestDemo_I6_RealProcessesLeaveNothingBehind(t *testing.T) {
 
 	// A line that counts the turns beside somebody who listened for a release ends by itself, with the life of its last place.
 	var keys []string
-	for end := time.Now().Add(40 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(pace.Hang); ; time.Sleep(10 * time.Millisecond) {
 		var err error
 		if keys, err = c.Keys(t.Context(), "*").Result(); err != nil {
 			t.Fatal(err)
@@ -118,7 +119,7 @@ func TestRemoteThatDiesFailsTheRun(t *testing.T) {
 	if err := r.obey(t.Context(), Order{Act: actHold, Key: d.prefix + keyForced}); err == nil {
 		t.Error("a dead process obeyed")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), pace.Hang)
 	defer cancel()
 	for len(d.ledger.missing()) == 0 && ctx.Err() == nil {
 		pause(ctx, time.Millisecond) // watch runs on a goroutine of its own

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/anteroom/anteroom/internal/faultnet"
+	"github.com/anteroom/anteroom/internal/pace"
 	"github.com/anteroom/anteroom/sync/observe"
 )
 
@@ -109,7 +110,7 @@ func TestDemo_I1_SectionLiesInsideThePossession(t *testing.T) {
 			if k.linger == 0 && e.mini.Exists("test:"+k.name) {
 				t.Error("the lock was not released")
 			}
-			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+			ctx, cancel := context.WithTimeout(context.Background(), pace.Hang)
 			defer cancel()
 			if _, err := w.stop(ctx); err != nil {
 				t.Error(err)

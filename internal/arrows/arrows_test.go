@@ -44,6 +44,7 @@ var allowed = map[string][]string{
 	"internal/pace":      {},
 	"internal/screen":    {},
 	"internal/seeds":     {},
+	"internal/silence":   {"github.com/redis/go-redis/v9"},
 	"internal/foreign":   {"github.com/redis/go-redis/v9"},
 	"internal/testprom":  {"internal/child", "internal/testredis"},
 	"internal/testredis": {"internal/child", "github.com/redis/go-redis/v9"},

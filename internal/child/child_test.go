@@ -113,6 +113,9 @@ func TestChild_I1_EndsWithItsParent(t *testing.T) {
 func TestChild_I2_EndsByItself(t *testing.T) {
 	p := start(t, "hang", nil, time.Second)
 	gone(t, p.Pid())
+	if err := p.Stop(bound); err == nil || !strings.Contains(err.Error(), "bound, 1s") {
+		t.Errorf("Stop does not report that the child has ended itself: %v", err)
+	}
 	p = start(t, "hang", nil, bound)
 	var pid int
 	if err := p.Receive(&pid, bound); err != nil || pid != p.Pid() {

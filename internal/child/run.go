@@ -40,9 +40,10 @@ func run(role Role, name string) int {
 	if err != nil {
 		return l.end(err)
 	}
-	// I2: the process ends even if the role hangs.
+	// I2: the process ends even if the role hangs, or its parent reads nothing.
 	time.AfterFunc(bound, func() {
-		fmt.Fprintf(os.Stderr, "a child with role %s did not end within %v\n", name, bound)
+		time.AfterFunc(time.Second, func() { os.Exit(3) })
+		_ = l.end(fmt.Errorf("it did not end within its bound, %v", bound))
 		os.Exit(3)
 	})
 	ctx, cancel := context.WithCancel(context.Background())

@@ -14,12 +14,14 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/anteroom/anteroom/internal/child"
+	"github.com/anteroom/anteroom/internal/silence"
 	"github.com/anteroom/anteroom/internal/testredis"
 	"github.com/anteroom/anteroom/lab/bench/library"
 )
 
 func TestMain(m *testing.M) {
 	_ = os.Setenv("GORACE", "atexit_sleep_ms=1") // of the children, which end often
+	silence.Logs()
 	child.Run(roles)
 	goleak.VerifyTestMain(m)
 }

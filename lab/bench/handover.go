@@ -26,8 +26,8 @@ import (
 // waited for some time before, so that it has asked, was refused and listens, and the intervals are random, so that
 // no polling falls into step. A measures a round trip, a PING, before each hand-over, after an equally long silence.
 const (
-	// silence is the minimum before a round trip and before a release; up to half of it is added at random.
-	silence = 10 * time.Millisecond
+	// lull is the minimum before a round trip and before a release; up to half of it is added at random.
+	lull = 10 * time.Millisecond
 	// uncounted is the number of first hand-overs: connections and subscriptions are made.
 	uncounted = 4
 	// obey bounds one order. It is generous: peers poll, and machines are slow.
@@ -67,7 +67,7 @@ func idleElsewhere(ctx context.Context, r round) (f figures, err error) {
 				return 0, 0, err
 			}
 		}
-		time.Sleep(silence + rand.N(silence/2))
+		time.Sleep(lull + rand.N(lull/2))
 		if did, err = order(b, "ping"); err != nil {
 			return 0, 0, err
 		}
@@ -137,7 +137,7 @@ func once(a, b *child.Process) (over, trip time.Duration, err error) {
 	var did [2]answer
 	for i, word := range []string{"ping", "unlock"} {
 		// An idle process or server responds more slowly; both are then in the same state.
-		time.Sleep(silence + rand.N(silence/2))
+		time.Sleep(lull + rand.N(lull/2))
 		if did[i], err = order(a, word); err != nil {
 			return 0, 0, err
 		}

@@ -12,11 +12,13 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/anteroom/anteroom/internal/silence"
 	"github.com/anteroom/anteroom/internal/testredis"
 	"github.com/anteroom/anteroom/lab/history"
 )
 
 func TestMain(m *testing.M) {
+	silence.Logs()
 	history.RunWorker()
 	goleak.VerifyTestMain(m)
 }

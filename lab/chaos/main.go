@@ -13,13 +13,14 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/anteroom/anteroom/internal/silence"
 	"github.com/anteroom/anteroom/internal/testredis"
 	"github.com/anteroom/anteroom/lab/history"
 )
 
 func main() {
 	history.RunWorker()
-	history.Quiet()
+	silence.Logs()
 	c := defaults()
 	flag.DurationVar(&c.lasts, "for", fromEnv("CHAOS_FOR", time.ParseDuration, time.Minute), "how long to inject faults")
 	flag.Uint64Var(&c.seed, "seed", fromEnv("CHAOS_SEED", parseSeed, rand.Uint64N(1_000_000)), "seed of the schedule")

@@ -6,10 +6,13 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/anteroom/anteroom/internal/silence"
 )
 
 // TestMain allows more parallel behaviours than there are processors: they mostly wait.
 func TestMain(m *testing.M) {
+	silence.Logs()
 	flag.Parse()
 	set := false
 	flag.Visit(func(f *flag.Flag) { set = set || f.Name == "test.parallel" })

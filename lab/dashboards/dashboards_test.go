@@ -12,11 +12,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 
+	"github.com/anteroom/anteroom/internal/silence"
 	"github.com/anteroom/anteroom/metrics"
 	"github.com/anteroom/anteroom/sync/observe"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	silence.Logs()
+	goleak.VerifyTestMain(m)
+}
 
 // The windows of counters. Grafana chooses interval so that it holds at least four scrapes; whole is the selected
 // time range.

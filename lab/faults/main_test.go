@@ -6,11 +6,11 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/anteroom/anteroom/internal/child"
-	"github.com/anteroom/anteroom/lab/history"
+	"github.com/anteroom/anteroom/internal/silence"
 )
 
 func TestMain(m *testing.M) {
+	silence.Logs()
 	child.Run(map[string]child.Role{workerRole: worker})
-	history.Quiet() // failing dials are what some of the faults are about
 	goleak.VerifyTestMain(m)
 }

@@ -4,9 +4,12 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/anteroom/anteroom/internal/silence"
 )
 
 func TestMain(m *testing.M) {
+	silence.Logs()
 	RunWorker()
 	goleak.VerifyTestMain(m)
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/anteroom/anteroom/internal/child"
 	"github.com/anteroom/anteroom/internal/faultnet"
+	"github.com/anteroom/anteroom/internal/silence"
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
@@ -26,15 +27,6 @@ const workerRole = "history-worker"
 func RunWorker() {
 	child.Run(map[string]child.Role{workerRole: work})
 }
-
-// Quiet turns off go-redis' own log for this program: each refused connection is a line there, and a fault causes
-// hundreds.
-func Quiet() { redis.SetLogger(silent{}) }
-
-type silent struct{}
-
-// Printf does nothing.
-func (silent) Printf(context.Context, string, ...any) {}
 
 // worker is a process that takes part in a history.
 type worker struct {
@@ -57,7 +49,7 @@ type worker struct {
 
 // work carries out orders until one says stop, or until its parent has ended.
 func work(_ context.Context, parent *child.Link, raw json.RawMessage) error {
-	Quiet()
+	silence.Logs()
 	var plan Plan
 	if err := json.Unmarshal(raw, &plan); err != nil {
 		return err

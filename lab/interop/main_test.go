@@ -10,11 +10,13 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/anteroom/anteroom/internal/child"
+	"github.com/anteroom/anteroom/internal/silence"
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
 func TestMain(m *testing.M) {
+	silence.Logs()
 	child.Run(map[string]child.Role{contenderRole: contend, holderRole: hold})
 	goleak.VerifyTestMain(m)
 }

@@ -7,9 +7,14 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/anteroom/anteroom/internal/silence"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	silence.Logs()
+	goleak.VerifyTestMain(m)
+}
 
 var testFunc = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
 

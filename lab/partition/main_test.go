@@ -7,11 +7,13 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/anteroom/anteroom/internal/silence"
 	"github.com/anteroom/anteroom/lab/history"
 )
 
 // TestMain runs the deployments side by side, however few processors there are: they mostly wait.
 func TestMain(m *testing.M) {
+	silence.Logs()
 	history.RunWorker()
 	flag.Parse()
 	if err := flag.Set("test.parallel", "8"); err != nil {

@@ -17,10 +17,14 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/anteroom/anteroom/internal/silence"
 	"github.com/anteroom/anteroom/internal/testredis"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	silence.Logs()
+	goleak.VerifyTestMain(m)
+}
 
 // peer is a library with tests of its own.
 type peer struct {

@@ -13,6 +13,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/anteroom/anteroom/internal/pace"
 	"github.com/anteroom/anteroom/metrics/debug"
 	anteroom "github.com/anteroom/anteroom/sync"
 	"github.com/anteroom/anteroom/sync/observe"
@@ -21,7 +22,7 @@ import (
 var bg = context.Background()
 
 // patience bounds what must happen in any case; it is waited out only on a failure.
-const patience = time.Minute
+const patience = pace.Hang
 
 // newPage returns a Page without pacing.
 func newPage(t testing.TB, cfg debug.Config) *debug.Page {

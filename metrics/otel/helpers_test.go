@@ -19,11 +19,15 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/anteroom/anteroom/internal/faultnet"
+	"github.com/anteroom/anteroom/internal/silence"
 	anteroomotel "github.com/anteroom/anteroom/metrics/otel"
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	silence.Logs()
+	goleak.VerifyTestMain(m)
+}
 
 var bg = context.Background()
 
