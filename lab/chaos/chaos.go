@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/anteroom/anteroom/internal/pace"
 	"github.com/anteroom/anteroom/internal/testredis"
 	"github.com/anteroom/anteroom/lab/history"
 )
@@ -58,7 +59,7 @@ func (c *chaos) all(ctx context.Context, tb *testredis.Program) {
 		return
 	}
 	c.out.say("%6.1fs everything has healed", time.Since(c.begun).Seconds())
-	o := lab.Finish(bound)
+	o := lab.Finish(pace.Scale(bound))
 	c.mu.Lock()
 	c.outcome = o
 	c.mu.Unlock()

@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/anteroom/anteroom/internal/pace"
 	"github.com/anteroom/anteroom/internal/silence"
 	"github.com/anteroom/anteroom/internal/testredis"
 	"github.com/anteroom/anteroom/lab/history"
@@ -61,10 +62,11 @@ func figures(t *testing.T, text []string) map[string]int {
 // Each group of faults that mean the same for a holder, and all of them at random. Where none removes a lock, no two
 // hold one at once.
 func TestChaos_Groups(t *testing.T) {
-	small := config{lasts: 10 * time.Second, processes: 3, goroutines: 10, keys: 8}
-	single := config{lasts: 10 * time.Second, singles: 8, singleKeys: 2, keys: 2}
+	long := min(pace.Scale(10*time.Second), 50*time.Second) // a busy machine brings fewer faults about in a time
+	small := config{lasts: long, processes: 3, goroutines: 10, keys: 8}
+	single := config{lasts: long, singles: 8, singleKeys: 2, keys: 2}
 	every := defaults()
-	every.lasts, every.goroutines = 10*time.Second, 25
+	every.lasts, every.goroutines = long, 25
 	for i, g := range []struct {
 		name    string
 		removes bool

@@ -74,7 +74,7 @@ func parseSeed(s string) (uint64, error) { return strconv.ParseUint(s, 10, 64) }
 const (
 	// bound is how long callers may take to return after all faults have healed: what a killed holder has left, at
 	// most an extended lease of 3 s; the lease of a key whose waiters missed the message, 2 s; a pause of a driver
-	// after errors, up to 1.25 s; and then the queue of up to 200. The actual time is printed.
+	// after errors, up to 1.25 s; and then the queue of up to 200. A busy machine stretches it. The actual time is printed.
 	bound = 12 * time.Second
 	// grace is what a run may take beyond its time before it is given up: the current fault, the start of processes,
 	// the end.

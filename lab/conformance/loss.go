@@ -7,9 +7,6 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// watch is W of docs/guarantees.md in the behaviours about losses.
-const watch = time.Second
-
 // deletionIsTold: after DEL the holder is notified within W + C, by the watchdog, since no renewal is due for long.
 func deletionIsTold(s *stage) {
 	m, _ := s.manager()

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/anteroom/anteroom/internal/pace"
 	"github.com/anteroom/anteroom/internal/testredis"
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	anteroom "github.com/anteroom/anteroom/sync"
@@ -17,7 +18,7 @@ import (
 func TestReplicasBehindSentinel(t *testing.T) {
 	t.Parallel()
 	s := testredis.StartSentinel(t)
-	m, err := anteroom.NewManager(s.Client(t), anteroom.Config{CommandTimeout: time.Second, Logger: slog.New(slog.DiscardHandler)})
+	m, err := anteroom.NewManager(s.Client(t), anteroom.Config{CommandTimeout: pace.Scale(time.Second), Logger: slog.New(slog.DiscardHandler)})
 	must(t, err)
 	t.Cleanup(func() { _ = m.CloseWithin(5 * time.Second) })
 	master, replicas := s.Master().Client(t), s.Replicas()
@@ -27,19 +28,19 @@ func TestReplicasBehindSentinel(t *testing.T) {
 	} {
 		lock := func(replicas int) *anteroom.Mutex {
 			for begin := time.Now(); len(m.Snapshot()) > 0; time.Sleep(5 * time.Millisecond) { // the key has another configuration until then
-				if time.Since(begin) > 90*time.Second {
+				if time.Since(begin) > pace.Hang {
 					t.Fatal("the key is not forgotten")
 				}
 			}
 			mu, err := m.NewMutex(anteroom.LockConfig{
-				Key: "order:" + name, LeaseTime: 5 * time.Second, WatchdogPeriod: time.Second,
-				Replicas: replicas, ReplicaTimeout: 300 * time.Millisecond, Fencing: true,
+				Key: "order:" + name, LeaseTime: pace.Scale(5 * time.Second), WatchdogPeriod: time.Second,
+				Replicas: replicas, ReplicaTimeout: pace.Scale(300 * time.Millisecond), Fencing: true,
 			})
 			must(t, err)
 			return mu
 		}
 		granted := func(mu *anteroom.Mutex) error {
-			ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
+			ctx, cancel := context.WithTimeout(context.Background(), pace.Hang)
 			defer cancel()
 			return mu.Do(ctx, func(context.Context) error { return nil })
 		}
@@ -48,7 +49,7 @@ func TestReplicasBehindSentinel(t *testing.T) {
 		must(t, granted(lock(1)))
 		how.stop(replicas[1])
 		_, err := lock(1).TryAcquire(context.Background())
-		for begin := time.Now(); errors.Is(err, anteroom.ErrUnavailable) && time.Since(begin) < 30*time.Second; {
+		for begin := time.Now(); errors.Is(err, anteroom.ErrUnavailable) && time.Since(begin) < pace.Hang; {
 			_, err = lock(1).TryAcquire(context.Background()) // a busy machine did not answer in time
 		}
 		if n := master.Exists(context.Background(), "order:"+name).Val(); n != 0 || !errors.Is(err, anteroom.ErrNotAcquired) || !errors.Is(err, lettucecompat.ErrReplicas) {

@@ -4,11 +4,14 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/anteroom/anteroom/internal/pace"
 )
 
 // agent is a party as its cell sees it: it takes orders and returns notes.
 type agent struct {
 	who  string
+	slow float64 // see cell.slow
 	send func(order)
 
 	mu     sync.Mutex
@@ -27,8 +30,8 @@ type span struct {
 	reads    bool   // beside others that read
 }
 
-func newAgent(who string) *agent {
-	return &agent{who: who, boxes: map[int]chan note{}, losses: map[int]chan note{}, spans: map[int]*span{}}
+func newAgent(who string, slow float64) *agent {
+	return &agent{who: who, slow: slow, boxes: map[int]chan note{}, losses: map[int]chan note{}, spans: map[int]*span{}}
 }
 
 // call is an outstanding order.
@@ -55,9 +58,9 @@ func (a *agent) start(do string, hold int, limit time.Duration) *call {
 }
 
 func (a *agent) try() *call                 { return a.start(doTry, 0, 0) }
-func (a *agent) acquire() *call             { return a.start(doAcquire, 0, patience) }
-func (a *agent) read() *call                { return a.start(doRead, 0, patience) }
-func (a *agent) release(h *call) *call      { return a.start(doRelease, h.id, lease) }
+func (a *agent) acquire() *call             { return a.start(doAcquire, 0, stretch(patience, a.slow)) }
+func (a *agent) read() *call                { return a.start(doRead, 0, stretch(patience, a.slow)) }
+func (a *agent) release(h *call) *call      { return a.start(doRelease, h.id, stretch(lease, a.slow)) }
 func (a *agent) ask(do string) note         { return a.start(do, 0, 0).wait() }
 func (a *agent) told(h *call) <-chan note   { a.mu.Lock(); defer a.mu.Unlock(); return a.losses[h.id] }
 func (a *agent) state() (live, waiting int) { n := a.ask(doState); return n.Live, n.Waiting }
@@ -101,21 +104,23 @@ func (a *agent) in() bool {
 // wait returns the answer. A caller that hangs is a failure of the cell.
 func (c *call) wait() note {
 	box := c.box()
-	timer := time.NewTimer(patience + busy)
+	limit := stretch(patience, c.a.slow) + pace.Hang
+	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
 	case n := <-box:
 		box <- n // wait may be called again
 		return n
 	case <-timer.C:
-		fail("%s: %s has not returned after %v", c.a.who, c.do, patience+busy)
+		fail("%s: %s has not returned after %v", c.a.who, c.do, limit)
 	}
 	panic("unreachable")
 }
 
 // earlier returns which of two calls is answered first.
 func earlier(one, other *call) *call {
-	timer := time.NewTimer(patience + busy)
+	limit := stretch(patience, one.a.slow) + pace.Hang
+	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
 	case n := <-one.box():
@@ -125,7 +130,7 @@ func earlier(one, other *call) *call {
 		other.box() <- n
 		return other
 	case <-timer.C:
-		fail("neither %s nor %s has returned after %v", one.a.who, other.a.who, patience+busy)
+		fail("neither %s nor %s has returned after %v", one.a.who, other.a.who, limit)
 	}
 	panic("unreachable")
 }

@@ -18,7 +18,7 @@ type bound string
 
 const atOnce bound = "at once"
 
-// of returns the bound's time for a fault.
+// of returns the bound's time for a fault, on an idle machine: see cell.bound.
 func (b bound) of(f *fault) time.Duration {
 	letters := map[string]time.Duration{
 		"L": lease, "R": renewal, "M": margin, "W": period, "C": f.timeout, "D": f.lasts, "B": backoff,

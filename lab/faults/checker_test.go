@@ -59,7 +59,7 @@ func TestMatrix_I1_AnotherAnswerIsFound(t *testing.T) {
 }
 
 func TestMatrix_I2_TwoAtOnceAreFound(t *testing.T) {
-	one, other := newAgent("one"), newAgent("other")
+	one, other := newAgent("one", 0), newAgent("other", 0)
 	one.spans[1] = &span{who: "one/1", in: 100, out: 200}
 	other.spans[1] = &span{who: "other/1", in: 200, out: 300}
 	other.spans[2] = &span{who: "other/2", in: 120, out: 180, aside: true}

@@ -12,6 +12,7 @@
 // when, heals the fault, and checks what remains in Redis, at once and after a lease. Then both parties must be able
 // to lock again, and nothing may have leaked. docs/reference/fault-matrix.md has what is expected, as a table that the
 // tests read; it is edited by hand.
+// Its times are those of an idle machine: a cell that fails on a busy one is played again with all times stretched.
 //
 // Invariants, checked in every cell:
 //

@@ -41,7 +41,7 @@ var faults = []*fault{
 		about: "the server executes the command, and the connection ends before the reply",
 	},
 	{
-		name: "reply late", once: true, strike: onRequest(faultnet.Late(2 * timeout)),
+		name: "reply late", once: true, strike: func(r *rig) { onRequest(faultnet.Late(2 * r.timeout()))(r) },
 		about: "the reply arrives 2C after the command was sent",
 	},
 	{
@@ -79,7 +79,7 @@ var faults = []*fault{
 	{name: "script cache flushed", strike: admin("script flush"), about: "SCRIPT FLUSH"},
 	{name: "pub/sub connection killed", strike: admin("client kill type pubsub"), about: "CLIENT KILL TYPE pubsub, of all clients"},
 	{
-		name: "CLIENT PAUSE", lasts: short, idle: 3, strike: func(r *rig) { admin(fmt.Sprintf("client pause %d all", r.fault.lasts.Milliseconds()))(r) },
+		name: "CLIENT PAUSE", lasts: short, idle: 3, strike: func(r *rig) { admin(fmt.Sprintf("client pause %d all", r.lasts().Milliseconds()))(r) },
 		about: "the server answers nobody for D",
 	},
 	{
@@ -101,7 +101,7 @@ var faults = []*fault{
 	},
 	{
 		name: "starved CPU", lasts: lease / 2, timeout: time.Second, process: true, alone: true,
-		strike: func(r *rig) { r.victim.start(doStarve, 0, r.fault.lasts); eventuallyBusy(r) },
+		strike: func(r *rig) { r.victim.start(doStarve, 0, r.lasts()); eventuallyBusy(r) },
 		about:  "4 spinning goroutines on the client's only processor",
 	},
 	{

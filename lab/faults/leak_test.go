@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/anteroom/anteroom/internal/pace"
 )
 
 // fencePrefix begins the keys of fencing records, docs/internals/protocol.md §3.
@@ -72,7 +74,7 @@ func (r *rig) close() {
 			r.t.Errorf("%s: Close: %s", a.who, n.Got)
 		}
 	}
-	r.noSubscriptions(busy)
+	r.noSubscriptions(pace.Hang)
 	for _, a := range []*agent{r.victim, r.rival} {
 		a.ask(doQuit)
 	}
@@ -81,7 +83,7 @@ func (r *rig) close() {
 			r.t.Errorf("I5: the victim's process: %v", err)
 		}
 	}
-	r.noConnections(busy)
+	r.noConnections(pace.Hang)
 }
 
 // noSubscriptions: the Managers are closed, their clients are not.
@@ -136,7 +138,7 @@ const checkerName = "checker"
 
 func asChecker(o *redis.Options) {
 	o.ClientName = checkerName
-	o.ReadTimeout = patience // it also queries while the server is stopped
+	o.ReadTimeout = pace.Hang // it also queries while the server is stopped
 }
 
 // label is the profiler label that every goroutine of a cell has: goroutines inherit it.

@@ -91,7 +91,7 @@ func acquireAndForget(r *rig) {
 	eventually("the lock is granted", r.exists)
 	r.strike()
 	r.net.Heal()
-	if late := now().sub(c.began); late > r.fault.timeout/2 {
+	if late := now().sub(c.began); late > r.timeout()/2 {
 		panic(again{"the answer was held for " + late.String()})
 	}
 	r.healLater()
@@ -103,7 +103,7 @@ func acquireAndForget(r *rig) {
 func acquireAndStop(r *rig) {
 	r.server.Pause()
 	c := r.victim.acquire()
-	time.Sleep(r.fault.timeout / 4) // the command is probably in flight; there is no way to know
+	time.Sleep(r.timeout() / 4) // the command is probably in flight; there is no way to know
 	r.strike()
 	r.server.Resume()
 	r.healLater()
@@ -197,7 +197,7 @@ func (r *rig) renew(h *call) {
 // lost watches a hold until the notification of its loss, at most for the fault, a lease and what a removal may need,
 // and records the result.
 func (r *rig) lost(name string, h *call) bool {
-	window := max(r.fault.lasts, lease) + period + r.fault.timeout
+	window := max(r.lasts(), r.stretched(lease)) + r.stretched(period) + r.timeout()
 	timer := time.NewTimer(r.struck.add(window).sub(now()))
 	defer timer.Stop()
 	s := step{name: name, since: r.struck}
@@ -243,7 +243,7 @@ func linger(r *rig) {
 	r.over.Wait()
 	if r.fault.removes { // until its process has noticed that, the victim may come in
 		r.atOnce = r.left()
-		time.Sleep(bound("W + C").of(r.fault))
+		time.Sleep(r.bound("W + C"))
 	}
 }
 

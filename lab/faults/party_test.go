@@ -21,6 +21,7 @@ type setup struct {
 	User    string // of the ACL; "": the default user
 	Key     string
 	Timeout time.Duration // C
+	Slow    float64       // see cell.slow
 	Fencing bool
 	Shared  bool // the lock is an RWMutex, or else a Mutex
 	Lingers bool
@@ -28,7 +29,7 @@ type setup struct {
 	Who     string
 }
 
-// The configuration of every lock in the matrix. The letters are those of docs/guarantees.md.
+// The configuration of every lock in the matrix, on an idle machine. The letters are those of docs/guarantees.md.
 const (
 	lease   = 2 * time.Second        // L
 	renewal = 400 * time.Millisecond // R
@@ -74,6 +75,7 @@ type note struct {
 type party struct {
 	rdb   *redis.Client
 	m     *anteroom.Manager
+	slow  float64          // see cell.slow
 	enter map[string]entry // by order
 	tell  func(note)
 
@@ -93,15 +95,15 @@ func newParty(s setup, tell func(note), opts ...func(*redis.Options)) (*party, e
 	for _, f := range opts {
 		f(o)
 	}
-	p := &party{rdb: redis.NewClient(o), tell: tell, holds: map[int]*anteroom.Hold{}, reasons: map[string]chan observe.LossReason{}}
+	p := &party{rdb: redis.NewClient(o), tell: tell, slow: s.Slow, holds: map[int]*anteroom.Hold{}, reasons: map[string]chan observe.LossReason{}}
 	cfg := anteroom.LockConfig{
-		Key: s.Key, LeaseTime: lease, RenewalTime: renewal, Margin: margin, WatchdogPeriod: period,
+		Key: s.Key, LeaseTime: stretch(lease, s.Slow), RenewalTime: stretch(renewal, s.Slow), Margin: stretch(margin, s.Slow), WatchdogPeriod: stretch(period, s.Slow),
 		Fencing: s.Fencing, Fair: true, MaxHandoffs: 1, MaxHandoffTime: time.Minute,
 	}
 	defaults := cfg
 	defaults.Key = ""
 	if s.Lingers {
-		cfg.Linger = lease / 2
+		cfg.Linger = stretch(lease, s.Slow) / 2
 	}
 	var err error
 	p.m, err = anteroom.NewManager(p.rdb, anteroom.Config{
@@ -253,7 +255,7 @@ func (p *party) release(o order) (string, moment) {
 }
 
 func (p *party) close() string {
-	ctx, cancel := context.WithTimeout(context.Background(), lease+timeout+busy)
+	ctx, cancel := context.WithTimeout(context.Background(), stretch(lease+timeout+busy, p.slow))
 	defer cancel()
 	return wording(p.m.Close(ctx))
 }

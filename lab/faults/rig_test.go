@@ -12,11 +12,12 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/anteroom/anteroom/internal/faultnet"
+	"github.com/anteroom/anteroom/internal/pace"
 	"github.com/anteroom/anteroom/internal/testredis"
 )
 
 const (
-	// busy is what an overloaded machine may add to each bound.
+	// busy is what a busy machine may add to each bound, beside what stretches all times: see cell.run.
 	busy = 3 * time.Second
 	// patience is how long a caller is willing to wait; no cell needs as much.
 	patience = 20 * time.Second
@@ -67,6 +68,7 @@ type rig struct {
 	labels context.Context
 
 	struck moment
+	healed sync.Once
 	over   sync.WaitGroup // the fault has been healed
 	late   time.Duration  // how much later than planned; written before over is done
 
@@ -77,7 +79,7 @@ type rig struct {
 // start makes both parties.
 func (r *rig) start() {
 	r.net = faultnet.New(nil)
-	r.setup = setup{Addr: r.server.Addr(), Key: lockKey, Timeout: r.fault.timeout, Fencing: r.fencing(), Shared: r.op.shared, Lingers: r.op.lingers, Idle: r.fault.idle, Who: "victim"}
+	r.setup = setup{Addr: r.server.Addr(), Key: lockKey, Timeout: r.timeout(), Slow: r.slow, Fencing: r.fencing(), Shared: r.op.shared, Lingers: r.op.lingers, Idle: r.fault.idle, Who: "victim"}
 	if r.fault.prepare != nil {
 		r.fault.prepare(r)
 	}
@@ -86,7 +88,7 @@ func (r *rig) start() {
 			admin("acl setuser " + user + " -client|tracking")(r)
 		}
 	}
-	r.victim = newAgent("victim")
+	r.victim = newAgent("victim", r.slow)
 	if r.fault.process {
 		r.own = startProcess(r.victim, r.setup)
 	} else {
@@ -94,7 +96,7 @@ func (r *rig) start() {
 	}
 	theirs := r.setup
 	theirs.User, theirs.Who = "", "rival"
-	r.rival = newAgent("rival")
+	r.rival = newAgent("rival", r.slow)
 	local(r.rival, theirs)
 }
 
@@ -120,7 +122,7 @@ func (r *rig) strike() {
 
 // healLater heals the fault when it has lasted long enough, counted from now.
 func (r *rig) healLater() {
-	end := r.struck.add(r.fault.lasts)
+	end := r.struck.add(r.lasts())
 	r.over.Go(func() {
 		defer func() {
 			if p := recover(); p != nil {
@@ -128,11 +130,18 @@ func (r *rig) healLater() {
 			}
 		}()
 		sleepUntil(end)
-		if r.fault.heal != nil {
-			r.fault.heal(r)
-		}
+		r.heal()
 		if r.fault.lasts > 0 {
 			r.late = now().sub(end)
+		}
+	})
+}
+
+// heal heals the fault, once.
+func (r *rig) heal() {
+	r.healed.Do(func() {
+		if r.fault.heal != nil {
+			r.fault.heal(r)
 		}
 	})
 }
@@ -146,7 +155,7 @@ func (r *rig) observe(name string, c *call, since moment) note {
 
 // eventually waits for done, and fails the cell if it never is.
 func eventually(what string, done func() bool) {
-	for end := time.Now().Add(patience); !done(); time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(pace.Hang); !done(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(end) {
 			fail("never: %s", what)
 		}

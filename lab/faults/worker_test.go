@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/anteroom/anteroom/internal/child"
+	"github.com/anteroom/anteroom/internal/pace"
 )
 
 // workerRole is the child role of a party with a process of its own.
@@ -58,7 +59,7 @@ func startProcess(a *agent, s setup) *process {
 	c, err := child.Start(context.Background(), workerRole, s, child.Forever, write)
 	check(err)
 	check(write.Close())
-	check(c.Receive(new(note), busy+patience))
+	check(c.Receive(new(note), pace.Hang))
 
 	var mu sync.Mutex
 	orders := map[int]order{}
@@ -100,5 +101,5 @@ func (p *process) thaw() {
 // end closes the worker's input and returns its report about leaks.
 func (p *process) end() error {
 	defer p.dump.Close()
-	return p.child.Stop(busy + patience)
+	return p.child.Stop(pace.Hang)
 }

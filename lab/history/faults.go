@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/anteroom/anteroom/internal/child"
+	"github.com/anteroom/anteroom/internal/pace"
 )
 
 // The faults of a laboratory. Each is recorded, so that the judge knows its possible effects, returns when it is
@@ -13,7 +14,7 @@ import (
 
 // removal runs a command that may remove locks. did is what its answer says.
 func (l *Lab) removal(key int, what string, f func(context.Context) (did bool, err error)) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), pace.Hang)
 	defer cancel()
 	r := Removal{Key: key, From: Now(), What: what}
 	did, err := f(ctx)
@@ -72,7 +73,7 @@ func (l *Lab) KillSubscribers() error {
 // unserved runs f, waits for d, and runs the function that undoes f. Meanwhile Redis serves nobody, or not what they
 // need.
 func (l *Lab) unserved(what string, d time.Duration, f, undo func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), d+20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), d+pace.Hang)
 	defer cancel()
 	from := Now()
 	defer func() { l.away(AllProcs, from, false, what) }()

@@ -52,6 +52,7 @@ type History struct {
 	Removals []Removal
 	Aways    []Away
 	Accesses []Access // of the register, in its order
+	Slow     float64  // how slow the machine was: see package pace. It stretches what notifications may be late by; 0: as 1
 }
 
 // Hold is the result of one attempt.

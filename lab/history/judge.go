@@ -77,7 +77,7 @@ type judge struct {
 // Judge judges a history. It changes the history only as Holds does.
 func (h *History) Judge() *Verdict {
 	holds := h.Holds()
-	j := &judge{h: h, b: newBounds(h.Locks, h.Aways)}
+	j := &judge{h: h, b: newBounds(h.Locks, h.Aways, h.Slow)}
 	for len(holds) > 0 {
 		n := 1
 		for n < len(holds) && holds[n].Key == holds[0].Key {

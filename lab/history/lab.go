@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/anteroom/anteroom/internal/pace"
 	"github.com/anteroom/anteroom/internal/testredis"
 	anteroom "github.com/anteroom/anteroom/sync"
 )
@@ -192,7 +193,7 @@ func (l *Lab) Finish(bound time.Duration) *Outcome {
 func (l *Lab) History() (*History, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	h := &History{Locks: NewLocks(l.Setup.Locks, l.Setup.Units...), Removals: l.removals, Aways: l.aways, Accesses: l.Register.Accesses()}
+	h := &History{Locks: NewLocks(l.Setup.Locks, l.Setup.Units...), Removals: l.removals, Aways: l.aways, Accesses: l.Register.Accesses(), Slow: pace.Factor()}
 	var errs []error
 	for proc := uint32(1); proc <= l.lives; proc++ {
 		events, err := ReadLog(LogPath(l.dir, proc))

@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/anteroom/anteroom/internal/pace"
 )
 
 // leftInRedis searches for leaks: channels, connections of workers, keys without a time to live that are not fencing
 // records, and locks that still exist when every lease is over.
 func (l *Lab) leftInRedis() (leaks []string) {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), pace.Hang)
 	defer cancel()
 	_ = l.Operator.Close(ctx)
 	if channels, err := l.Admin.PubSubChannels(ctx, "*").Result(); err != nil || len(channels) > 0 {
@@ -25,7 +27,7 @@ func (l *Lab) leftInRedis() (leaks []string) {
 		longest = max(longest, c.LeaseTime, c.MinHold)
 	}
 	// A killed worker leaves its leases; an extended one is the longest.
-	over := time.Now().Add(longest + extension)
+	over := time.Now().Add(pace.Scale(longest + extension))
 	for {
 		left := l.keysLeft(ctx, time.Now().After(over))
 		if len(left) == 0 {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/anteroom/anteroom/internal/pace"
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
@@ -13,7 +14,7 @@ import (
 func TestLab_FindsWhoIsStuckAndWhatIsLeft(t *testing.T) {
 	t.Parallel()
 	l := NewLab(t, Setup{Locks: []anteroom.LockConfig{{Key: "key0", LeaseTime: 1500 * time.Millisecond, WatchdogPeriod: 500 * time.Millisecond, Reentrant: true}}, Processes: 1, Goroutines: 12, Seed: 7})
-	const taken = `redis.call('del', KEYS[1]); redis.call('hset', KEYS[1], 'a stranger', '1'); return redis.call('pexpire', KEYS[1], 60000)`
+	const taken = `redis.call('del', KEYS[1]); redis.call('hset', KEYS[1], 'a stranger', '1'); return redis.call('pexpire', KEYS[1], 600000)`
 	ctx := context.Background()
 	if err := l.Admin.Eval(ctx, taken, []string{l.Setup.Locks[0].Key}).Err(); err != nil {
 		t.Fatal(err)
@@ -27,7 +28,7 @@ func TestLab_FindsWhoIsStuckAndWhatIsLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A quarter of the rounds use Lock, which cannot be cancelled: soon one of them waits.
-	time.Sleep(2 * time.Second)
+	time.Sleep(pace.Scale(2 * time.Second))
 	o := l.Finish(time.Second)
 	all := strings.Join(o.Leaks, "\n")
 	if o.Stuck == 0 || !strings.Contains(all, "parked in Lock") || !strings.Contains(all, noEnd+"without an end") ||

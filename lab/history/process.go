@@ -10,11 +10,12 @@ import (
 	"time"
 
 	"github.com/anteroom/anteroom/internal/child"
+	"github.com/anteroom/anteroom/internal/pace"
 )
 
 // startTime bounds how long a worker may take until it works. It is generous because the
 // race detector and small machines are slow.
-const startTime = 30 * time.Second
+const startTime = pace.Hang
 
 // Process is a worker process, seen from its parent. Its methods are safe for concurrent use.
 type Process struct {

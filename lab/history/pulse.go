@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/anteroom/anteroom/internal/pace"
 )
 
 const (
@@ -13,6 +15,8 @@ const (
 	// slow is the delay of an answer from which Redis counts as away: the library's time limit for a command is
 	// little more, and several commands may follow each other until a holder is notified.
 	slow = 120 * time.Millisecond
+	// measures is after how many pulses it is measured how slow the machine is, for History.Slow.
+	measures = 10
 )
 
 // startPulse records when Redis, or the machine, is slower than the bounds assume, whatever the reason: a fault, a
@@ -26,7 +30,7 @@ func (l *Lab) startPulse() (stop func()) {
 		ticker := time.NewTicker(pulse)
 		defer ticker.Stop()
 		last := Now()
-		for {
+		for n := 1; ; n++ {
 			select {
 			case <-ctx.Done():
 				return
@@ -35,6 +39,9 @@ func (l *Lab) startPulse() (stop func()) {
 			err := c.Ping(ctx).Err()
 			if now := Now(); ctx.Err() == nil && (err != nil || now-last > int64(pulse+slow)) {
 				l.away(AllProcs, last, false, "slow")
+			}
+			if n%measures == 0 {
+				pace.Factor()
 			}
 			last = Now()
 		}

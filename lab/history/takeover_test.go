@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/anteroom/anteroom/internal/pace"
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
@@ -22,7 +23,7 @@ func TestLab_UnitsOfAProcessThatStops(t *testing.T) {
 				Processes: 3, Goroutines: 1, Load: LoadKeep, Seed: 1,
 			})
 			holder := func(not int) int {
-				for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+				for end := time.Now().Add(pace.Hang); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
 					for _, field := range l.Admin.HKeys(t.Context(), "units").Val() {
 						if i := l.of(field); i >= 0 && i != not {
 							return i
@@ -38,14 +39,14 @@ func TestLab_UnitsOfAProcessThatStops(t *testing.T) {
 				begin, ended := time.Now(), make(chan error, 1)
 				go func() { ended <- fault(l, first) }()
 				holder(first)
-				if took := time.Since(begin); took > lease+time.Second {
+				if took := time.Since(begin); !pace.Within(took, lease+time.Second) {
 					t.Errorf("the units were free after %v", took)
 				}
 				if err := <-ended; err != nil {
 					t.Error(err)
 				}
 			}
-			o := l.Finish(10 * time.Second)
+			o := l.Finish(pace.Scale(10 * time.Second))
 			if len(o.Findings)+o.Stuck+len(o.Leaks)+len(o.Problems) > 0 || o.Acquisitions < 4 {
 				t.Fatalf("%d acquisitions, %d stuck, %v %v %v", o.Acquisitions, o.Stuck, o.Findings, o.Leaks, o.Problems)
 			}

@@ -14,10 +14,11 @@ import (
 	"time"
 
 	"github.com/anteroom/anteroom/internal/child"
+	"github.com/anteroom/anteroom/internal/pace"
 )
 
 // answerTime bounds the wait for an answer where a test names no other.
-const answerTime = 30 * time.Second
+const answerTime = pace.Hang
 
 // java is a Java program that speaks the line protocol. Its methods are safe for concurrent use, with one command
 // under way per thread.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/anteroom/anteroom/internal/pace"
 	"github.com/anteroom/anteroom/internal/testredis"
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	anteroom "github.com/anteroom/anteroom/sync"
@@ -120,7 +121,7 @@ func pass(mu *anteroom.Mutex) <-chan error {
 func within(t *testing.T, bound, took time.Duration, what string) {
 	t.Helper()
 	t.Logf("%s: %v", what, took.Round(100*time.Microsecond))
-	if took > bound {
+	if !pace.Within(took, bound) {
 		t.Errorf("%s took %v, more than %v", what, took, bound)
 	}
 }

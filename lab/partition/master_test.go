@@ -14,7 +14,7 @@ import (
 const demotion = 60 * time.Second
 
 // goOn is how long both sides continue when others have the locks.
-const goOn = 2 * lease
+var goOn = 2 * lease
 
 // isolated cuts the master off together with a client until others have its locks, and heals. oneWay: only what the
 // two send is lost.

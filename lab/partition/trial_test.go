@@ -10,22 +10,25 @@ import (
 	"testing"
 	"time"
 
+	"github.com/anteroom/anteroom/internal/pace"
 	"github.com/anteroom/anteroom/internal/testredis"
 	"github.com/anteroom/anteroom/lab/history"
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-const (
-	lease   = 3 * time.Second        // L
-	renewal = lease / 3              // R
-	margin  = lease / 20             // M
-	look    = 500 * time.Millisecond // W
-	command = lease / 6              // C
+// On a busy machine these are longer, up to three times.
+var (
+	lease   = min(pace.Scale(3*time.Second), 9*time.Second) // L
+	renewal = lease / 3                                     // R
+	margin  = lease / 20                                    // M
+	look    = lease / 6                                     // W
+	command = min(lease/6, time.Second)                     // C
 	// busy is what a busy machine may add to the bounds here. The judge has its own slack, which is less.
-	busy = 2 * time.Second
-	// through is how long callers may take to return after everything was healed.
-	through = 15 * time.Second
+	busy = min(pace.Scale(2*time.Second), 20*time.Second)
 )
+
+// through is how long callers may take to return after everything was healed.
+const through = 15 * time.Second
 
 // The keys of a trial: some are kept by one client for as long as it has them, first here or first there; the others
 // are for the mixed load.
@@ -54,6 +57,7 @@ type trial struct {
 func (s *site) trial(t *testing.T, lease time.Duration) *trial {
 	t.Helper()
 	s.ready()
+	measured(t)
 	x := &trial{site: s, t: t, dir: t.TempDir(), side: map[*history.Process]bool{}}
 	for i := range len(here) + len(there) + len(mixed) {
 		x.locks = append(x.locks, anteroom.LockConfig{
@@ -67,6 +71,25 @@ func (s *site) trial(t *testing.T, lease time.Duration) *trial {
 	}
 	t.Cleanup(stop)
 	return x
+}
+
+// measured measures again and again how slow the machine is, until the test ends.
+func measured(t *testing.T) {
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		tick := time.NewTicker(500 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				pace.Factor()
+			case <-stop:
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() { close(stop); <-stopped })
 }
 
 // client starts a process on a host. off: on the side that will be cut off.
@@ -167,7 +190,7 @@ func (x *trial) finish(healed, elected int64) *outcome {
 	for p := range x.side {
 		wg.Go(func() {
 			ended := p.Ended()
-			r, err := p.Stop(through)
+			r, err := p.Stop(pace.Scale(through))
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil || ended {
@@ -222,7 +245,7 @@ func (x *trial) nothingLeft() {
 // history returns what clients of these sides have recorded.
 func (x *trial) history(removals []history.Removal, sides ...bool) *history.History {
 	x.t.Helper()
-	h := &history.History{Locks: history.NewLocks(x.locks, units...), Removals: removals}
+	h := &history.History{Locks: history.NewLocks(x.locks, units...), Removals: removals, Slow: pace.Factor()}
 	for p, off := range x.side {
 		if !slices.Contains(sides, off) {
 			continue

@@ -17,6 +17,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/anteroom/anteroom/internal/pace"
 	"github.com/anteroom/anteroom/internal/silence"
 	"github.com/anteroom/anteroom/internal/testredis"
 )
@@ -112,7 +113,7 @@ func (p peer) test(t *testing.T) {
 		run := func(args ...string) (out string) {
 			// A port of redsync's servers may be that of somebody's connection, for as long as that lasts.
 			for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(time.Second) {
-				out, _ = try(dir, append([]string{binary, "-test.v", "-test.timeout", "4m"}, args...)...)
+				out, _ = try(dir, append([]string{binary, "-test.v", "-test.timeout", "10m"}, args...)...)
 				if !strings.Contains(out, "panic: EOF") || time.Now().After(deadline) {
 					break
 				}
@@ -129,11 +130,17 @@ func (p peer) test(t *testing.T) {
 			if why != "" {
 				run("-test.run", "^"+name+"$"+p.mode)
 			}
-			ok := result[name] == "PASS"
-			if ok {
+			ok := func() bool { return result[name] == "PASS" }
+			// These tests have times of their own, which a slow machine exceeds now and then, but not each time.
+			for again := 0; ok() != (why == "") && name != p.either && again < 5 && pace.Factor() > 1.2; again++ {
+				t.Logf("%s: %s, once more, since the machine is slow", name, cmp.Or(result[name], "no result"))
+				delete(result, name)
+				out += run("-test.run", "^"+name+"$"+p.mode)
+			}
+			if ok() {
 				passed++
 			}
-			if ok != (why == "") && name != p.either {
+			if ok() != (why == "") && name != p.either {
 				t.Errorf("%s: %s, listed to fail: %q", name, cmp.Or(result[name], "no result"), why)
 			} else if why != "" {
 				t.Logf("%s: %s: %s", name, result[name], why)

@@ -68,10 +68,10 @@ func (b *base) busyLocked(busy bool) (done bool) {
 func (b *base) stirLocked() bool {
 	b.l.mu.Lock()
 	defer b.l.mu.Unlock()
-	if !b.l.deaf {
+	if !b.l.final {
 		b.busyLocked(true)
 	}
-	return !b.l.deaf
+	return !b.l.final
 }
 
 // report reports that a statement had no usable answer, or that it had one.

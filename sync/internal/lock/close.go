@@ -44,8 +44,8 @@ func (l *Locks) Open() (held []*Held, unsettled int) {
 // nothing, it stays so: no message that comes later makes anything of it.
 func (l *Locks) Settle(ctx context.Context) (lost []AnyHeld, unsettled int) {
 	l.await(ctx, func() bool {
-		l.deaf = l.deaf || len(l.grants) == 0 && l.unsettled.Load() == 0
-		return l.deaf
+		l.final = l.final || len(l.grants) == 0 && l.unsettled.Load() == 0
+		return l.final
 	})
 	held, unsettled := l.Open()
 	for _, g := range held {

@@ -74,7 +74,7 @@ type Locks struct {
 	growing       bool             // grow runs, or is to
 	came          []uint64         // since Changes was called
 	went          []uint64         // of those that Changes has named
-	deaf          bool             // Settle has found nothing left: see base.stirLocked
+	final         bool             // Settle has found nothing left: see base.stirLocked
 	changed       chan struct{}    // closed and replaced when Close may have less to wait for
 }
 
