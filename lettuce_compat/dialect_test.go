@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/anteroom/anteroom/internal/pace"
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 )
 
@@ -142,7 +143,7 @@ func hears(t testing.TB, heard <-chan *redis.Message, payload string) {
 	select {
 	case m := <-heard:
 		want(t, "message", m.Payload, payload)
-	case <-time.After(10 * time.Second):
+	case <-time.After(pace.Hang):
 		t.Fatalf("no message %q", payload)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/anteroom/anteroom/internal/pace"
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 )
 
@@ -33,8 +34,8 @@ func TestWire_I1_NeverRetried(t *testing.T) {
 		{"cut in the reply", func(b *bed) { b.net.CutReplies(1, 2) }},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			b := onReal(t, nil, func(o *redis.Options) { o.ReadTimeout = 100 * time.Millisecond })
-			c := b.client(t, func(o *lettucecompat.Options) { o.CommandTimeout = 10 * time.Second })
+			b := onReal(t, nil, func(o *redis.Options) { o.ReadTimeout = pace.Scale(300 * time.Millisecond) })
+			c := b.client(t, func(o *lettucecompat.Options) { o.CommandTimeout = pace.Hang })
 			warm(t, c)
 			b.raw.ConfigResetStat(ctx)
 			tc.fault(b)
@@ -59,10 +60,10 @@ func TestWire_I1_NeverRetried(t *testing.T) {
 
 // TestWire_I1_PipelineNeverRetried is the same for commands that share a round trip.
 func TestWire_I1_PipelineNeverRetried(t *testing.T) {
-	b := onReal(t, nil, func(o *redis.Options) { o.ReadTimeout = 200 * time.Millisecond })
+	b := onReal(t, nil, func(o *redis.Options) { o.ReadTimeout = pace.Scale(300 * time.Millisecond) })
 	gate := newGate("blocker")
 	b.rdb.AddHook(gate)
-	c := b.client(t, func(o *lettucecompat.Options) { o.CommandTimeout, o.MaxInFlight = 10*time.Second, 1 })
+	c := b.client(t, func(o *lettucecompat.Options) { o.CommandTimeout, o.MaxInFlight = pace.Hang, 1 })
 	warm(t, c)
 	replies := gate.fill(t, c, 20)
 	b.raw.ConfigResetStat(ctx)
@@ -147,15 +148,15 @@ func TestWire_I7_AbandonedImmediately(t *testing.T) {
 // TestStoppedServer: with Redis under SIGSTOP a caller is free at its own limit, far
 // below the read limit, and what it sent takes effect later.
 func TestStoppedServer(t *testing.T) {
-	b := onReal(t, nil)
+	b := onReal(t, nil, func(o *redis.Options) { o.ReadTimeout = 2 * pace.Hang })
 	c := b.client(t)
 	warm(t, c)
 	b.real.Pause()
 	start := time.Now()
 	s := asks("k", 1)
-	s.Timeout = 50 * time.Millisecond
+	s.Timeout = pace.Scale(100 * time.Millisecond) // enough to write it
 	got := c.State(ctx, s)
-	if d := time.Since(start); d > time.Second {
+	if d := time.Since(start); d > pace.Hang {
 		t.Fatalf("free after %v", d)
 	}
 	want(t, "outcome", got.Outcome, unknown)

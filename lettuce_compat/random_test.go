@@ -42,7 +42,7 @@ func TestState_Random(t *testing.T) {
 					}
 				case 2:
 					if len(b.placeOf(p.id)) > 0 {
-						b.age(t, p, time.Hour)
+						b.age(t, p, 2*lease)
 					}
 				case 3:
 					if b.raw.HExists(ctx, lineOfK, "s").Val() {

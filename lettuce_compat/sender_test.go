@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/anteroom/anteroom/internal/headcount"
+	"github.com/anteroom/anteroom/internal/pace"
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 )
 
@@ -19,7 +20,7 @@ func TestSender_SharesRoundTrips(t *testing.T) {
 	b := onReal(t, nil)
 	gate := newGate("blocker")
 	b.rdb.AddHook(gate)
-	c := b.client(t, oneSlot, func(o *lettucecompat.Options) { o.CommandTimeout = 10 * time.Second })
+	c := b.client(t, oneSlot, func(o *lettucecompat.Options) { o.CommandTimeout = pace.Hang })
 	warm(t, c)
 	gate.processed.Store(0)
 	replies := gate.fill(t, c, 300)
@@ -76,7 +77,7 @@ func TestSender_NoScriptInPipeline(t *testing.T) {
 		}
 	}
 	b.rdb.AddHook(gate)
-	c := b.client(t, oneSlot, func(o *lettucecompat.Options) { o.CommandTimeout = 10 * time.Second })
+	c := b.client(t, oneSlot, func(o *lettucecompat.Options) { o.CommandTimeout = pace.Hang })
 	replies := gate.fill(t, c, 10)
 	gate.open()
 	for range 11 {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/anteroom/anteroom/internal/pace"
 	"github.com/anteroom/anteroom/internal/testredis"
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 )
@@ -20,7 +21,7 @@ func TestWire_I3_GoneOnlyFromMaster(t *testing.T) {
 	mc := master.Client(t)
 	b := onReal(t, nil)
 	mc.HSet(ctx, "held", me(1), "1")
-	mc.PExpire(ctx, "held", time.Hour)
+	mc.PExpire(ctx, "held", 2*lease)
 	mc.Set(ctx, "string", "x", 0)
 	host, port, _ := net.SplitHostPort(master.Addr())
 	if err := b.raw.Do(ctx, "replicaof", host, port).Err(); err != nil {
@@ -152,7 +153,7 @@ func TestReplicas(t *testing.T) {
 	want(t, "without replica", got.Outcome, refused)
 	want(t, "error", errors.Is(got.Err, lettucecompat.ErrReplicas), true)
 	b.wantHash(t, "k", hash{me(1): "1"})
-	b.wantTTL(t, "k", lease-time.Second, lease)
+	b.wantTTL(t, "k", lease-margin, lease)
 
 	// A renewal that finds nothing has written nothing that could be waited for.
 	b.raw.ConfigResetStat(ctx)
@@ -164,7 +165,7 @@ func TestReplicas(t *testing.T) {
 	host, port, _ := net.SplitHostPort(b.real.Addr())
 	replica := testredis.Start(t, "--replicaof", host, port)
 	rc := replica.Client(t)
-	r.ReplicaTimeout = 5 * time.Second
+	r.ReplicaTimeout = pace.Hang
 	eventually(t, "the replica is connected", func() bool {
 		return strings.Contains(rc.Info(ctx, "replication").Val(), "master_link_status:up")
 	})
@@ -186,13 +187,13 @@ func TestReplicas_WaitsForItsOwnWrite(t *testing.T) {
 	eventually(t, "the replica is connected", func() bool {
 		return strings.Contains(rc.Info(ctx, "replication").Val(), "master_link_status:up")
 	})
-	b.put(t, "k", hash{me(1): "1"}, time.Hour)
+	b.put(t, "k", hash{me(1): "1"}, 2*lease)
 	replica.Pause()
 	defer replica.Resume()
 	r := synced("k", 1)
 	r.ReplicaTimeout = 50 * time.Millisecond
 	want(t, "with a replica that hangs", c.Extend(ctx, r, 0).Outcome, refused)
-	b.wantTTL(t, "k", 59*time.Minute, time.Hour+time.Second)
+	b.wantTTL(t, "k", 2*lease-margin, 2*lease+time.Second)
 }
 
 // Where no script may be loaded a renewal with Replicas goes by EVAL, as others do.
@@ -200,11 +201,11 @@ func TestACL_ReplicasWithoutLoadingScripts(t *testing.T) {
 	b := onReal(t, nil)
 	b.raw.ScriptFlush(ctx)
 	c := newClient(t, b.user(t, "~*", "&*", "+@all", "-script"))
-	b.put(t, "k", hash{me(1): "1"}, time.Second)
+	b.put(t, "k", hash{me(1): "1"}, callLease)
 	r := synced("k", 1)
 	r.ReplicaTimeout = 20 * time.Millisecond
 	want(t, "renewed, and confirmed by nobody", c.Extend(ctx, r, 0).Outcome, refused)
-	b.wantTTL(t, "k", lease-time.Second, lease)
+	b.wantTTL(t, "k", lease-margin, lease)
 }
 
 // Servers below 7 can be configured to copy scripts to replicas, which write nothing after TIME or PTTL unless they say so.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/anteroom/anteroom/internal/pace"
 	"github.com/anteroom/anteroom/internal/testredis"
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 )
@@ -19,7 +20,7 @@ import (
 func sharded(t *testing.T, nodes *testredis.Cluster, id string, change ...func(*lettucecompat.Options)) *peer {
 	t.Helper()
 	p := newPeer(t, nodes.Client(t), id, append([]func(*lettucecompat.Options){func(o *lettucecompat.Options) {
-		o.Dialect, o.CommandTimeout = lettucecompat.Redisson, time.Second
+		o.Dialect, o.CommandTimeout = lettucecompat.Redisson, pace.Scale(time.Second)
 	}}, change...)...)
 	eventually(t, "the layout", func() bool {
 		p.State(ctx, asks("warm", 1))
@@ -82,7 +83,7 @@ func TestSharded_MovesWithItsKey(t *testing.T) {
 		now := move(old)
 		select {
 		case <-w.C():
-		case <-time.After(40 * time.Second): // each question for the layout that meets a hung node takes ReadTimeout, 5 s
+		case <-time.After(pace.Hang): // each question for the layout that meets a hung node takes ReadTimeout, 5 s
 			t.Fatal("no signal of the move")
 		}
 		eventually(t, "listens to the new master", func() bool { return subscribers(t, now, channel) == 1 })

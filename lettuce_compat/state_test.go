@@ -18,7 +18,7 @@ func TestState_Turns(t *testing.T) {
 		want(t, "contended", got.Contended, false)
 		want(t, "unit", got.Unit, a.n)
 		b.holds(t, a)
-		b.wantTTL(t, "k", callLease-time.Second, callLease)
+		b.wantTTL(t, "k", callLease-margin, callLease)
 
 		got = x.waits(0)
 		want(t, "holder", got.Holder, a.field(a.unit))
@@ -32,7 +32,7 @@ func TestState_Turns(t *testing.T) {
 		got = x.wantWord("renew", x.state(unit, 1, 1), has)
 		want(t, "contended", got.Contended, true)
 		want(t, "unit", got.Unit, x.unit)
-		b.wantTTL(t, "k", lease-time.Second, lease+time.Millisecond)
+		b.wantTTL(t, "k", lease-margin, lease+time.Millisecond)
 
 		x.releases()
 		want(t, "contended", a.called().Contended, false)
@@ -278,24 +278,24 @@ func TestWire_I4_P4_ShortFirst(t *testing.T) {
 	both(t, func(t *testing.T, b *bed) {
 		a, x := b.peer(t, "a"), b.peer(t, "x")
 		a.takes()
-		b.wantTTL(t, "k", callLease-time.Second, callLease)
+		b.wantTTL(t, "k", callLease-margin, callLease)
 		a.wantWord("renew", a.state(unit, 1, 1), has)
-		b.wantTTL(t, "k", lease-time.Second, lease+time.Millisecond)
-		b.raw.PExpire(ctx, "k", time.Hour) // an Extend
+		b.wantTTL(t, "k", lease-margin, lease+time.Millisecond)
+		b.raw.PExpire(ctx, "k", 2*lease) // an Extend
 		got := a.wantWord("renew", a.state(unit, 1, 1), has)
-		want(t, "answer", got.TTL > 59*time.Minute, true)
-		b.wantTTL(t, "k", 59*time.Minute, time.Hour+time.Second)
+		want(t, "answer", got.TTL > 2*lease-margin, true)
+		b.wantTTL(t, "k", 2*lease-margin, 2*lease+time.Second)
 		x.waits(0)
 		x.wantWord("confirm", x.confirm(), waits)
-		b.wantTTL(t, "k", 59*time.Minute, time.Hour+time.Second)
+		b.wantTTL(t, "k", 2*lease-margin, 2*lease+time.Second)
 		a.releases()
 		x.called()
-		b.wantTTL(t, "k", callLease-time.Second, callLease)
+		b.wantTTL(t, "k", callLease-margin, callLease)
 		// A confirmation that finds the call raises nothing.
-		b.raw.PExpire(ctx, "k", time.Second)
+		b.raw.PExpire(ctx, "k", callLease/2)
 		got = x.wantWord("confirm", x.confirm(), has)
-		want(t, "what is left", got.TTL > 0 && got.TTL <= time.Second, true)
-		b.wantTTL(t, "k", 0, time.Second)
+		want(t, "what is left", got.TTL > 0 && got.TTL <= callLease/2, true)
+		b.wantTTL(t, "k", 0, callLease/2)
 	})
 }
 
@@ -337,12 +337,12 @@ func TestState_MinHold(t *testing.T) {
 		a.contended()
 		mark := a.field(a.unit) + ":kept"
 		s := a.statement(unit, 0, 0)
-		s.Mark = 3 * time.Second
+		s.Mark = callLease
 		a.wantWord("release", a.State(ctx, s), hasNothing)
 		b.wantHash(t, "k", hash{mark: "1"})
-		b.wantTTL(t, "k", 2*time.Second, 3*time.Second)
+		b.wantTTL(t, "k", callLease-margin, callLease)
 		for _, p := range []*peer{x, y} {
-			want(t, "retries after its last ms", p.retries(), 3001*time.Millisecond)
+			want(t, "retries after its last ms", p.retries(), callLease+time.Millisecond)
 		}
 		z.silent()
 		got := x.wantWord("confirm", x.confirm(), waits)

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/anteroom/anteroom/internal/faultnet"
+	"github.com/anteroom/anteroom/internal/pace"
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 )
 
@@ -97,7 +98,7 @@ func TestProbe(t *testing.T) {
 	subnet := faultnet.New(nil)
 	sub := redis.NewClient(options(b.real.Addr(), subnet.Dial))
 	defer sub.Close()
-	c := newClient(t, split{b.rdb, sub}, func(o *lettucecompat.Options) { o.CommandTimeout = 200 * time.Millisecond })
+	c := newClient(t, split{b.rdb, sub}, func(o *lettucecompat.Options) { o.CommandTimeout = pace.Scale(300 * time.Millisecond) })
 	if err := c.Probe(ctx); err != nil {
 		t.Fatalf("nothing is subscribed: %v", err)
 	}

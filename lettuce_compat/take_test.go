@@ -15,14 +15,14 @@ func TestTake(t *testing.T) {
 		y := line[1]
 		take := func(from string, place uint64) lettucecompat.TakeReply {
 			y.n++
-			return y.Take(ctx, lettucecompat.Taking{Key: "k", From: from, Place: place, Unit: y.n, Terms: terms}, time.Second)
+			return y.Take(ctx, lettucecompat.Taking{Key: "k", From: from, Place: place, Unit: y.n, Terms: terms}, 0)
 		}
 		before := y.n
 		want(t, "a field that is not there", take("a:nobody", before).Outcome, gone)
 		y.wantWord("confirm", y.confirm(), waits)
 		confirmed := y.n
 		want(t, "a place that was confirmed since", take("", before).Outcome, refused)
-		want(t, "a place that is not there", a.Take(ctx, lettucecompat.Taking{Key: "k", Place: a.n, Unit: a.n + 1, Terms: terms}, time.Second).Outcome, refused)
+		want(t, "a place that is not there", a.Take(ctx, lettucecompat.Taking{Key: "k", Place: a.n, Unit: a.n + 1, Terms: terms}, 0).Outcome, refused)
 		b.holds(t, a)
 		r := take(a.field(a.unit), confirmed)
 		want(t, "outcome", r.Outcome, ok)

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/anteroom/anteroom/internal/pace"
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 )
 
@@ -219,18 +220,18 @@ func TestUnits_S13_Lost(t *testing.T) {
 // and the key lives until the last end.
 func TestUnits_S15_S17_S18_Ends(t *testing.T) {
 	both(t, func(t *testing.T, b *bed) {
-		short := &lettucecompat.Terms{Call: 500 * time.Millisecond, Lease: 10 * time.Second, Life: lease}
+		short := &lettucecompat.Terms{Call: pace.Scale(time.Second), Lease: lease, Life: lease}
 		a, x, y := b.unitsPeer(t, "a", short), b.unitsPeer(t, "x", short), b.unitsPeer(t, "y", short)
 		want(t, "TTL of a grant", a.reads().TTL, short.Call)
 		x.reads()
 		got := x.wants("renew", has, x.units(1, 1, 1))
 		want(t, "TTL", got.TTL, short.Lease)
-		b.wantTTL(t, "k", short.Lease, short.Lease+2*time.Second)
+		b.wantTTL(t, "k", short.Lease-margin, short.Lease+2*time.Second)
 		got = y.wants("write", waits, y.units(0, 0, all))
 		want(t, "next", got.Next <= short.Call, true)
 		a.contended()
 		x.contended()
-		eventually(t, "a's is over", func() bool { return y.StateUnits(ctx, y.units(-1, all, all)).Next > time.Second })
+		eventually(t, "a's is over", func() bool { return y.StateUnits(ctx, y.units(-1, all, all)).Next > lease/2 })
 		_, there := b.hash(t, "k")["a"]
 		want(t, "a is there", there, false)
 		a.wants("renew", lost, a.units(1, 1, 1))
@@ -372,12 +373,12 @@ func TestUnits_S22_ContendedOnce(t *testing.T) {
 	b := onReal(t, nil)
 	a, w := b.unitsPeer(t, "a", rwTerms), b.unitsPeer(t, "w", rwTerms)
 	const others = 300
-	ends := time.Now().Add(time.Minute).UnixMilli()
+	ends := time.Now().Add(lease).UnixMilli()
 	h := map[string]string{":": fmt.Sprintf("rw %d %d %d %d", all, others, ends, ends)}
 	for i := range others {
 		h[fmt.Sprint("r", i)] = fmt.Sprintf("%d 1 %d 0 %d", first, ends, all)
 	}
-	b.put(t, "k", h, time.Minute)
+	b.put(t, "k", h, lease)
 	a.reads()
 	w.wants("write", waits, w.units(0, 0, all))
 	notified := func() (n int) {
@@ -497,7 +498,7 @@ func TestUnits_S8_APlaceOfAnotherKindIsNotCalled(t *testing.T) {
 		y.waits(0)
 		b.raw.Del(ctx, "k")
 		want(t, "ahead", a.wants("read", waits, a.units(0, 0, 1)).Ahead, 1)
-		b.age(t, y, time.Hour)
+		b.age(t, y, 2*lease)
 		a.wants("confirm", has, a.units(-1, 1, 1))
 		y.silent()
 	})
@@ -541,9 +542,9 @@ func TestUnits_InspectAndForce(t *testing.T) {
 func TestUnits_InspectShowsNoDead(t *testing.T) {
 	b := onReal(t, nil)
 	with := func(capacity int64, call time.Duration) *lettucecompat.Terms {
-		return &lettucecompat.Terms{Call: call, Lease: 10 * time.Second, Life: lease, Capacity: capacity}
+		return &lettucecompat.Terms{Call: call, Lease: lease, Life: lease, Capacity: capacity}
 	}
-	a, x := b.unitsPeer(t, "a", with(5, 500*time.Millisecond)), b.unitsPeer(t, "x", with(7, 10*time.Second))
+	a, x := b.unitsPeer(t, "a", with(5, 500*time.Millisecond)), b.unitsPeer(t, "x", with(7, callLease))
 	a.wants("1", has, a.units(0, 0, 1))
 	x.wants("2", has, x.units(0, 0, 2))
 	info := func() lettucecompat.Info {
@@ -555,7 +556,7 @@ func TestUnits_InspectShowsNoDead(t *testing.T) {
 	}
 	eventually(t, "a has nothing", func() bool { return len(info().Holders) == 1 })
 	i := info()
-	if i.Holders[0].Client != "x" || i.Capacity != 7 || i.TTL > 10*time.Second || i.TTL < time.Second {
+	if i.Holders[0].Client != "x" || i.Capacity != 7 || i.TTL > callLease || i.TTL < callLease/2 {
 		t.Errorf("%+v", i)
 	}
 	_, there := b.hash(t, "k")["a"]
