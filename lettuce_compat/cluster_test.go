@@ -27,6 +27,7 @@ var oddKeys = []string{
 }
 
 func TestCluster(t *testing.T) {
+	t.Parallel()
 	_, b, cc := cluster(t, 1)
 	c := newClient(t, cc)
 	want(t, "multi", c.Multi(), true)
@@ -87,6 +88,7 @@ func TestCluster(t *testing.T) {
 // TestClusterMoves: while a slot moves, commands are refused unexecuted and find
 // the new owner, alone, in a batch and with WAIT.
 func TestClusterMoves(t *testing.T) {
+	t.Parallel()
 	nodes, b, cc := cluster(t, 2)
 	c := newClient(t, cc)
 	second := nodes.Nodes()[1]
@@ -119,6 +121,7 @@ func TestClusterMoves(t *testing.T) {
 // A forced release asks waiters to retry, wherever in the cluster it listens: no node knows the subscribers of
 // another.
 func TestCluster_AForcedReleaseNotifiesWhoListensElsewhere(t *testing.T) {
+	t.Parallel()
 	nodes, _, cc := cluster(t, 2)
 	holder := newClient(t, cc)
 	retries := make(chan lettucecompat.Message, 10)
@@ -152,6 +155,7 @@ func TestCluster_AForcedReleaseNotifiesWhoListensElsewhere(t *testing.T) {
 // A Ring moves keys between servers within a lease, and has no one server on which a client could
 // listen for its calls.
 func TestNew_RefusesARing(t *testing.T) {
+	t.Parallel()
 	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"1": "127.0.0.1:1"}})
 	defer ring.Close()
 	if _, err := lettucecompat.New(ring, lettucecompat.Options{ClientID: "me"}); err == nil || !strings.Contains(err.Error(), "redis.Ring") {
@@ -161,6 +165,7 @@ func TestNew_RefusesARing(t *testing.T) {
 
 // Servers that are no Cluster have other channels, and their releases another way.
 func TestNew_RefusesACluster_ThatIsNone(t *testing.T) {
+	t.Parallel()
 	rdb := redis.NewFailoverClusterClient(&redis.FailoverOptions{MasterName: "m", SentinelAddrs: []string{"127.0.0.1:1"}})
 	defer rdb.Close()
 	if _, err := lettucecompat.New(rdb, lettucecompat.Options{ClientID: "me"}); err == nil || !strings.Contains(err.Error(), "NewFailoverClient") {

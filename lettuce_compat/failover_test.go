@@ -19,6 +19,7 @@ import (
 // go-redis asks for the layout once a minute by itself, and after errors only for
 // commands that it may send again, which ours are not.
 func TestClusterFindsTheNewMaster(t *testing.T) {
+	t.Parallel()
 	for name, stop := range map[string]func(*testredis.Server){"killed": (*testredis.Server).Kill, "hung": (*testredis.Server).Pause} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

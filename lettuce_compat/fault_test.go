@@ -25,6 +25,7 @@ func warm(t testing.TB, c *lettucecompat.Client) {
 // TestWire_I1_NeverRetried: each way in which go-redis would send a command again, with
 // its own defaults (3 retries). The server counts.
 func TestWire_I1_NeverRetried(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		name  string
 		fault func(b *bed)
@@ -60,6 +61,7 @@ func TestWire_I1_NeverRetried(t *testing.T) {
 
 // TestWire_I1_PipelineNeverRetried is the same for commands that share a round trip.
 func TestWire_I1_PipelineNeverRetried(t *testing.T) {
+	t.Parallel()
 	b := onReal(t, nil, func(o *redis.Options) { o.ReadTimeout = pace.Scale(300 * time.Millisecond) })
 	gate := newGate("blocker")
 	b.rdb.AddHook(gate)
@@ -83,6 +85,7 @@ func TestWire_I1_PipelineNeverRetried(t *testing.T) {
 // TestWire_I2_WithdrawnIsCertain: a command that only waits for a connection when its
 // caller leaves has certainly no effect, now and later.
 func TestWire_I2_WithdrawnIsCertain(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := onMini(t, func(o *redis.Options) { o.PoolSize = 1 })
 		c := b.client(t)
@@ -104,6 +107,7 @@ func TestWire_I2_WithdrawnIsCertain(t *testing.T) {
 }
 
 func TestWire_I2_Unreachable(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := onMini(t)
 		c := b.client(t, func(o *lettucecompat.Options) { o.CommandTimeout = 5 * time.Second })
@@ -117,6 +121,7 @@ func TestWire_I2_Unreachable(t *testing.T) {
 // TestWire_I7_AbandonedImmediately: exactly at its limit in virtual time, and immediately when
 // the context ends, although the connection answers nothing for its own five seconds.
 func TestWire_I7_AbandonedImmediately(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := onMini(t)
 		c := b.client(t)
@@ -148,6 +153,7 @@ func TestWire_I7_AbandonedImmediately(t *testing.T) {
 // TestStoppedServer: with Redis under SIGSTOP a caller is free at its own limit, far
 // below the read limit, and what it sent takes effect later.
 func TestStoppedServer(t *testing.T) {
+	t.Parallel()
 	b := onReal(t, nil, func(o *redis.Options) { o.ReadTimeout = 2 * pace.Hang })
 	c := b.client(t)
 	warm(t, c)

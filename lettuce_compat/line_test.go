@@ -39,6 +39,7 @@ func (b *bed) calledInTurn(t *testing.T, a *peer, line []*peer) {
 
 // TestLine_TheDeadAreRemoved: a place that nobody has confirmed within its life is none.
 func TestLine_TheDeadAreRemoved(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		for given, life := range map[time.Duration]time.Duration{20 * time.Second: 20 * time.Second, time.Hour: 30 * time.Second} {
 			b.raw.FlushAll(ctx)
@@ -61,6 +62,7 @@ func TestLine_TheDeadAreRemoved(t *testing.T) {
 // TestWire_I14_ThePassedOverKeepTheirOrder (line.md 1.6): who does not listen is passed over and keeps its place, in order
 // among those like it, until nobody else is there.
 func TestWire_I14_ThePassedOverKeepTheirOrder(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		a, line := b.standInLine(t, "u", "v", "w", "y", "z")
 		u, v, w, y, z := line[0], line[1], line[2], line[3], line[4]
@@ -91,6 +93,7 @@ func TestWire_I14_ThePassedOverKeepTheirOrder(t *testing.T) {
 
 // TestLine_WhoStatesHears: it is not passed over, whatever the server counts.
 func TestLine_WhoStatesHears(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		_, line := b.standInLine(t, "x", "y")
 		x := line[0]
@@ -103,6 +106,7 @@ func TestLine_WhoStatesHears(t *testing.T) {
 
 // TestLine_APatternMakesNobodyAlive: one PSUBSCRIBE * receives everything, and is nobody's subscription.
 func TestLine_APatternMakesNobodyAlive(t *testing.T) {
+	t.Parallel()
 	b := onReal(t, nil)
 	ps := b.raw.PSubscribe(ctx, "*")
 	defer ps.Close()
@@ -117,6 +121,7 @@ func TestLine_APatternMakesNobodyAlive(t *testing.T) {
 
 // TestLine_AClockThatIsSetBackKeepsTheOrder: all places were confirmed in the future. Each lives on from the first script that reads it.
 func TestLine_AClockThatIsSetBackKeepsTheOrder(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		a, line := b.standInLine(t, "x", "y", "z")
 		for _, p := range line {
@@ -142,6 +147,7 @@ func TestLine_AClockThatIsSetBackKeepsTheOrder(t *testing.T) {
 // TestLine_AClockThatIsSetForwardKeepsTheOrder: all places are past their life. Those that are confirmed before a script
 // searches for the first live on, each at its number.
 func TestLine_AClockThatIsSetForwardKeepsTheOrder(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		a, line := b.standInLine(t, "x", "y", "z")
 		for _, p := range line {
@@ -156,6 +162,7 @@ func TestLine_AClockThatIsSetForwardKeepsTheOrder(t *testing.T) {
 
 // TestLine_AClockThatIsSetForwardLeavesNobodyOut: a release comes first, and finds nobody alive. The clients in line ask anew.
 func TestLine_AClockThatIsSetForwardLeavesNobodyOut(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		a, line := b.standInLine(t, "x", "y", "z")
 		for _, p := range line {
@@ -205,6 +212,7 @@ func usecPerScript(t testing.TB, b *bed) (usec float64) {
 // TestLine_AScriptChecks64Places: ten thousand dead places are before one that lives. No script
 // takes long for them, and one after the other comes through to it.
 func TestLine_AScriptChecks64Places(t *testing.T) {
+	t.Parallel()
 	const dead = 10_000
 	b := onReal(t, nil)
 	a, x := b.peer(t, "a"), b.peer(t, "x")
@@ -242,6 +250,7 @@ func TestLine_AScriptChecks64Places(t *testing.T) {
 // TestLine_Gaps: the last client to leave takes the line along, wherever those were that left before; and who has only
 // gaps before it is the first.
 func TestLine_Gaps(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		a, line := b.standInLine(t, "x", "y", "z")
 		x, y, z := line[0], line[1], line[2]
@@ -281,16 +290,17 @@ func TestLine_Gaps(t *testing.T) {
 
 // TestLine_EndsByItself: the hash lives for as long as the longest place life in it, and a second.
 func TestLine_EndsByItself(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		began := time.Now()
 		left := func() {
 			t.Helper()
-			b.wantTTL(t, lineOfK, lease+time.Second-time.Since(began)-time.Second/2, lease+time.Second)
+			b.wantTTL(t, lineOfK, life+time.Second/2-time.Since(began), life+time.Second)
 		}
 		_, line := b.standInLine(t, "x")
 		left()
-		b.raw.PExpire(ctx, lineOfK, callLease)
-		b.age(t, line[0], margin)
+		b.raw.PExpire(ctx, lineOfK, life/2)
+		b.age(t, line[0], life/2)
 		words := strings.Fields(b.raw.HGet(ctx, lineOfK, ":").Val())
 		words[3] = "1600000000000" // the end that the line knows of is near
 		b.raw.HSet(ctx, lineOfK, ":", strings.Join(words, " "))
@@ -302,6 +312,7 @@ func TestLine_EndsByItself(t *testing.T) {
 
 // TestLine_WhatIsNoLineIsReplaced: entries that no script of ours has written call nobody and harm nobody.
 func TestLine_WhatIsNoLineIsReplaced(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		for _, entries := range []hash{
 			{":": "x"},

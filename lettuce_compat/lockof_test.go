@@ -12,6 +12,7 @@ import (
 // TestState_P15_WhatALockIs: every script refuses the same values, and leaves them as they are. Only who says that it has
 // the lock, or gives back what it may have, learns that there is nothing of it.
 func TestState_P15_WhatALockIs(t *testing.T) {
+	t.Parallel()
 	many := func(n int) hash {
 		h := hash{}
 		for i := range n {
@@ -120,6 +121,7 @@ func (b *bed) dump(key string) string {
 
 // TestInspectAndForce: who holds the lock, and that nobody does afterwards.
 func TestInspectAndForce(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		a, x, y, z := b.fencedPeer(t, "a"), b.peer(t, "x"), b.peer(t, "y"), b.peer(t, "z")
 		info, err := a.Inspect(ctx, "k", false)
@@ -172,6 +174,7 @@ func TestInspectAndForce(t *testing.T) {
 
 // TestRenewAndStatus: a batch of keys in every state. One bad key fails no other, and no time to live is lowered.
 func TestRenewAndStatus(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		c := b.client(t)
 		b.put(t, "mine", hash{me(1): "1"}, lease/2)
@@ -211,6 +214,7 @@ func TestRenewAndStatus(t *testing.T) {
 
 // TestWire_I6_OthersStay: no statement, whatever it says, deletes what others have.
 func TestWire_I6_OthersStay(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		others := hash{"you:1700000000000001": "1", "me2:1700000000000001": "1", "server1": "2", me(1) + ":kept": "1"}
 		b.put(t, "k", others, time.Minute)

@@ -8,6 +8,7 @@ import (
 // TestWire_I3_ConfirmedOnlyByMaster: a key that needs no longer time to live gets none, and still only a master's word confirms it: a
 // replica may be behind a master that has given the lock to another.
 func TestWire_I3_ConfirmedOnlyByMaster(t *testing.T) {
+	t.Parallel()
 	b := onReal(t, nil)
 	c := b.client(t)
 	b.put(t, "k", hash{me(1): "1"}, 2*lease)

@@ -42,13 +42,15 @@ const (
 	callLease = 10 * time.Minute
 	lease     = time.Hour
 	margin    = 5 * time.Minute
+	// life is the longest of a place.
+	life = 30 * time.Second
 )
 
 // terms and fencedTerms are those of all tests that do not care.
 var (
-	terms       = &lettucecompat.Terms{Call: callLease, Lease: lease, Life: lease}
-	fencedTerms = &lettucecompat.Terms{Call: callLease, Lease: lease, Life: lease, Fenced: true, RecordTime: lettucecompat.DefaultRecordTime}
-	stringTerms = &lettucecompat.Terms{Call: callLease, Lease: lease, Life: lease, Strings: true}
+	terms       = &lettucecompat.Terms{Call: callLease, Lease: lease, Life: life}
+	fencedTerms = &lettucecompat.Terms{Call: callLease, Lease: lease, Life: life, Fenced: true, RecordTime: lettucecompat.DefaultRecordTime}
+	stringTerms = &lettucecompat.Terms{Call: callLease, Lease: lease, Life: life, Strings: true}
 )
 
 // peer is a client that states about k, and what arrives on its own channel. It keeps the numbers as a process does.

@@ -17,6 +17,7 @@ import (
 // TestWire_I3_GoneOnlyFromMaster: a read-only replica answers nothing but failures, also
 // where the field is really not there, and for keys of another type.
 func TestWire_I3_GoneOnlyFromMaster(t *testing.T) {
+	t.Parallel()
 	master := testredis.Start(t, "--repl-diskless-sync-delay", "0")
 	mc := master.Client(t)
 	b := onReal(t, nil)
@@ -74,6 +75,7 @@ func (b *bed) user(t *testing.T, rules ...any) *redis.Client {
 // TestACLOneChannelRefused: the refusal of one channel does not keep others from being
 // confirmed, though they were asked for together.
 func TestACLOneChannelRefused(t *testing.T) {
+	t.Parallel()
 	b := onReal(t, nil)
 	c := newClient(t, b.user(t, "~*", "+@all", "resetchannels", "&lock:release:good*", "&anteroom:client:*"))
 	var good []*lettucecompat.Watch
@@ -94,6 +96,7 @@ func TestACLOneChannelRefused(t *testing.T) {
 }
 
 func TestACLWithoutPermissions(t *testing.T) {
+	t.Parallel()
 	b := onReal(t, nil)
 	for name, rules := range map[string][]any{
 		"without scripts":         {"~*", "&*", "+@all", "-@scripting"},
@@ -119,6 +122,7 @@ func TestACLWithoutPermissions(t *testing.T) {
 }
 
 func TestWrongPassword(t *testing.T) {
+	t.Parallel()
 	b := onReal(t, nil)
 	rdb := redis.NewClient(options(b.real.Addr(), b.net.Dial, func(o *redis.Options) { o.Username, o.Password = "nobody", "wrong" }))
 	defer rdb.Close()
@@ -128,6 +132,7 @@ func TestWrongPassword(t *testing.T) {
 }
 
 func TestOutOfMemory(t *testing.T) {
+	t.Parallel()
 	b := onReal(t, nil)
 	c := b.client(t)
 	want(t, "acquire", c.State(ctx, fenced("held", 1)).Outcome, ok)
@@ -144,6 +149,7 @@ func TestOutOfMemory(t *testing.T) {
 
 // TestReplicas: Extend says how many have confirmed, and gives nothing back.
 func TestReplicas(t *testing.T) {
+	t.Parallel()
 	b := onReal(t, []string{"--repl-diskless-sync-delay", "0"})
 	c := b.client(t)
 	want(t, "ask", c.State(ctx, fenced("k", 1)).Word, has)
@@ -179,6 +185,7 @@ func TestReplicas(t *testing.T) {
 // TestReplicas_WaitsForItsOwnWrite: WAIT speaks about what its connection has written. A renewal writes also where the time to
 // live is long enough, so a replica that is cut off confirms nothing.
 func TestReplicas_WaitsForItsOwnWrite(t *testing.T) {
+	t.Parallel()
 	b := onReal(t, []string{"--repl-diskless-sync-delay", "0"})
 	c := b.client(t)
 	host, port, _ := net.SplitHostPort(b.real.Addr())
@@ -198,6 +205,7 @@ func TestReplicas_WaitsForItsOwnWrite(t *testing.T) {
 
 // Where no script may be loaded a renewal with Replicas goes by EVAL, as others do.
 func TestACL_ReplicasWithoutLoadingScripts(t *testing.T) {
+	t.Parallel()
 	b := onReal(t, nil)
 	b.raw.ScriptFlush(ctx)
 	c := newClient(t, b.user(t, "~*", "&*", "+@all", "-script"))
@@ -210,6 +218,7 @@ func TestACL_ReplicasWithoutLoadingScripts(t *testing.T) {
 
 // Servers below 7 can be configured to copy scripts to replicas, which write nothing after TIME or PTTL unless they say so.
 func TestScripts_WorkWhereScriptsAreCopied(t *testing.T) {
+	t.Parallel()
 	s := testredis.Start(t)
 	rdb := s.Client(t)
 	if err := rdb.ConfigSet(ctx, "lua-replicate-commands", "no").Err(); err != nil {

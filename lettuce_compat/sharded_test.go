@@ -38,6 +38,7 @@ func subscribers(t *testing.T, s *testredis.Server, channel string) int64 {
 // TestSharded: releases go through the channel of the lock's shard, of which the server knows all
 // subscribers; and each key is listened to at its own master.
 func TestSharded(t *testing.T) {
+	t.Parallel()
 	testredis.Needs(t, "7.0", "channels of shards")
 	nodes := testredis.StartCluster(t, 3, 0)
 	c := sharded(t, nodes, ourUUID)
@@ -73,6 +74,7 @@ func TestSharded(t *testing.T) {
 // TestSharded_MovesWithItsKey: a subscription moves with its slot, and to the new master after a
 // failover, whether the old one has died, hangs, or lives on as a replica. Each move signals.
 func TestSharded_MovesWithItsKey(t *testing.T) {
+	t.Parallel()
 	testredis.Needs(t, "7.0", "channels of shards")
 	const channel = "redisson_lock__channel:{k}"
 	follows := func(t *testing.T, nodes *testredis.Cluster, move func(old *testredis.Server) *testredis.Server) {
@@ -130,6 +132,7 @@ func TestSharded_MovesWithItsKey(t *testing.T) {
 // TestSharded_ASilentConnectionIsGivenUp: one over which nothing comes, not even the answer to a ping, is
 // made anew, and its channels are confirmed again.
 func TestSharded_ASilentConnectionIsGivenUp(t *testing.T) {
+	t.Parallel()
 	testredis.Needs(t, "7.0", "channels of shards")
 	nodes := testredis.StartCluster(t, 1, 0)
 	c := sharded(t, nodes, ourUUID)
@@ -143,6 +146,7 @@ func TestSharded_ASilentConnectionIsGivenUp(t *testing.T) {
 // TestSharded_AnOldCluster: one that knows no channels of shards is reached through ordinary ones, as
 // Redisson does it there.
 func TestSharded_AnOldCluster(t *testing.T) {
+	t.Parallel()
 	var without []string
 	if testredis.AtLeast("7.0") {
 		without = []string{"--rename-command", "SPUBLISH", "", "--rename-command", "SSUBSCRIBE", ""}
@@ -166,6 +170,7 @@ func TestSharded_AnOldCluster(t *testing.T) {
 
 // A name that Redisson would expect in another slot is refused on a Cluster, and only there.
 func TestSharded_NamesThatRedissonCannotUse(t *testing.T) {
+	t.Parallel()
 	nodes := testredis.StartCluster(t, 1, 0)
 	single := onReal(t, nil).redisson(t, ourUUID)
 	for _, d := range []lettucecompat.Dialect{lettucecompat.DesignDocument, lettucecompat.Redisson, lettucecompat.RedissonUnsharded} {
@@ -205,6 +210,7 @@ func (g gated) MasterForKey(ctx context.Context, key string) (*redis.Client, err
 // TestSharded_AWatchThatIsClosedImmediately: one that goes while its connection is being made takes nothing
 // along, and the next one is served.
 func TestSharded_AWatchThatIsClosedImmediately(t *testing.T) {
+	t.Parallel()
 	nodes := testredis.StartCluster(t, 1, 0)
 	g := gated{nodes.Client(t), make(chan struct{}), make(chan struct{})}
 	c := newClient(t, g, func(o *lettucecompat.Options) { o.ClientID, o.Dialect = ourUUID, lettucecompat.Redisson })
@@ -219,6 +225,7 @@ func TestSharded_AWatchThatIsClosedImmediately(t *testing.T) {
 
 // Close ends the connections to all shards, and what is listened to is signalled.
 func TestSharded_Close(t *testing.T) {
+	t.Parallel()
 	testredis.Needs(t, "7.0", "channels of shards")
 	nodes := testredis.StartCluster(t, 3, 0)
 	var ups atomic.Int32

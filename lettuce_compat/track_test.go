@@ -100,6 +100,7 @@ func (w *watched) do(t testing.TB, args ...any) {
 
 // TestTrack_T1_EveryRemovalIsFound: whatever removes the field is found at once, and what does not is not.
 func TestTrack_T1_EveryRemovalIsFound(t *testing.T) {
+	t.Parallel()
 	w := onReal(t, nil).follow(t, nil)
 	host, port, _ := net.SplitHostPort(testredis.Start(t).Addr())
 	for what, remove := range map[string][][]any{
@@ -132,6 +133,7 @@ func TestTrack_T1_EveryRemovalIsFound(t *testing.T) {
 
 // TestTrack_T2_APushEndsTheRegistration: after each change the field is read again, or nothing would be told of the next one.
 func TestTrack_T2_APushEndsTheRegistration(t *testing.T) {
+	t.Parallel()
 	w := onReal(t, nil).follow(t, nil)
 	defer w.hold(t, "k").Close()
 	for i := range 3 {
@@ -145,6 +147,7 @@ func TestTrack_T2_APushEndsTheRegistration(t *testing.T) {
 
 // TestTrack_T3_NoGap: a removal beside the first read, or beside one that a push has caused, is found by the read or pushed.
 func TestTrack_T3_NoGap(t *testing.T) {
+	t.Parallel()
 	w := onReal(t, nil).follow(t, nil)
 	w.hold(t, "first").Close()
 	for i := range 300 {
@@ -164,6 +167,7 @@ func TestTrack_T3_NoGap(t *testing.T) {
 // TestTrack_T4_OneCommandAndOneNoteForEachKey: the connection reads by HEXISTS, and Redis notes the held keys alone, though
 // scripts read others.
 func TestTrack_T4_OneCommandAndOneNoteForEachKey(t *testing.T) {
+	t.Parallel()
 	w := onReal(t, nil).follow(t, nil)
 	const n = 600 // three round trips
 	for i := range n {
@@ -192,6 +196,7 @@ func TestTrack_T4_OneCommandAndOneNoteForEachKey(t *testing.T) {
 
 // TestTrack_T5_ClosedBeforeTheRelease: what a process itself gives back is not asked about.
 func TestTrack_T5_ClosedBeforeTheRelease(t *testing.T) {
+	t.Parallel()
 	w := onReal(t, nil).follow(t, nil)
 	for range 20 {
 		e := w.hold(t, "k")
@@ -210,6 +215,7 @@ func TestTrack_T5_ClosedBeforeTheRelease(t *testing.T) {
 
 // TestTrack_T6_AReconnectAsksImmediately: what was removed while there was no connection is found when there is one.
 func TestTrack_T6_AReconnectAsksImmediately(t *testing.T) {
+	t.Parallel()
 	w := onReal(t, nil).follow(t, nil)
 	defer w.hold(t, "k").Close()
 	defer w.hold(t, "stays").Close()
@@ -226,6 +232,7 @@ func TestTrack_T6_AReconnectAsksImmediately(t *testing.T) {
 
 // TestTrack_T6_ASilentConnectionIsFound: a half-open connection is found by a PING.
 func TestTrack_T6_ASilentConnectionIsFound(t *testing.T) {
+	t.Parallel()
 	w := onReal(t, nil).follow(t, nil)
 	defer w.hold(t, "k").Close()
 	w.net.HalfOpen(faultnet.All)
@@ -236,6 +243,7 @@ func TestTrack_T6_ASilentConnectionIsFound(t *testing.T) {
 // TestTrack_T6_AContradictionConnectsAnew: the connection is to a server that is no master any more. The question finds
 // what that misses, and the next connection is to the right one.
 func TestTrack_T6_AContradictionConnectsAnew(t *testing.T) {
+	t.Parallel()
 	b, wrong := onReal(t, nil), onReal(t, nil)
 	var mu sync.Mutex
 	dials := 0
@@ -266,6 +274,7 @@ func TestTrack_T6_AContradictionConnectsAnew(t *testing.T) {
 
 // TestTrack_T6_AnOutageIsNoContradiction: after a connection to the wrong server come some that fail. They have contradicted nobody.
 func TestTrack_T6_AnOutageIsNoContradiction(t *testing.T) {
+	t.Parallel()
 	b, wrong := onReal(t, nil), onReal(t, nil)
 	var dials atomic.Int32
 	var healed atomic.Bool
@@ -296,6 +305,7 @@ func TestTrack_T6_AnOutageIsNoContradiction(t *testing.T) {
 
 // TestTrack_T7_AFullServerIsNoRefusal: it says so before it hears HELLO, and has closed the connection then.
 func TestTrack_T7_AFullServerIsNoRefusal(t *testing.T) {
+	t.Parallel()
 	w := onReal(t, nil, func(o *redis.Options) { o.DisableIdentity = true }).follow(t, nil)
 	defer w.hold(t, "k").Close()
 	dials := w.net.Dials()
@@ -310,6 +320,7 @@ func TestTrack_T7_AFullServerIsNoRefusal(t *testing.T) {
 
 // TestTrack_T6_ACommandThatMeetsAReplica: READONLY makes the connection anew.
 func TestTrack_T6_ACommandThatMeetsAReplica(t *testing.T) {
+	t.Parallel()
 	w := onReal(t, nil).follow(t, nil)
 	defer w.hold(t, "k").Close()
 	dials := w.net.Dials()
@@ -320,6 +331,7 @@ func TestTrack_T6_ACommandThatMeetsAReplica(t *testing.T) {
 
 // TestTrack_ASlowNetwork: a connection is made in several round trips, each of which a command may take.
 func TestTrack_ASlowNetwork(t *testing.T) {
+	t.Parallel()
 	limit := pace.Scale(100 * time.Millisecond)
 	w := onReal(t, nil).follow(t, nil, func(o *lettucecompat.Options) { o.CommandTimeout = limit })
 	w.net.Delay(limit * 2 / 5)
@@ -329,6 +341,7 @@ func TestTrack_ASlowNetwork(t *testing.T) {
 // TestTrack_T6_ADoubtWhileConnecting: a command meets a replica while a connection is being made, to the same server. That
 // connection is doubted, too.
 func TestTrack_T6_ADoubtWhileConnecting(t *testing.T) {
+	t.Parallel()
 	old, b := onReal(t, nil), onReal(t, nil)
 	var dials atomic.Int32
 	var moved atomic.Bool
@@ -364,6 +377,7 @@ func TestTrack_T6_ADoubtWhileConnecting(t *testing.T) {
 
 // TestTrack_T6_ASlotThatMoves: a key is read where it is.
 func TestTrack_T6_ASlotThatMoves(t *testing.T) {
+	t.Parallel()
 	cl := testredis.StartCluster(t, 2, 0)
 	rdb := cl.Client(t)
 	w := (&bed{}).follow(t, rdb)
@@ -414,6 +428,7 @@ func TestTrack_T6_ASlotThatMoves(t *testing.T) {
 // TestTrack_T6_ASlotThatIsMoving: meanwhile its old master says that the key is elsewhere. That is no refusal, however long it
 // takes.
 func TestTrack_T6_ASlotThatIsMoving(t *testing.T) {
+	t.Parallel()
 	cl := testredis.StartCluster(t, 2, 0)
 	rdb := cl.Client(t)
 	w := (&bed{}).follow(t, rdb)
@@ -447,6 +462,7 @@ func TestTrack_T6_ASlotThatIsMoving(t *testing.T) {
 
 // TestTrack_T6_AFailoverBySentinel: the next connection is to the new master.
 func TestTrack_T6_AFailoverBySentinel(t *testing.T) {
+	t.Parallel()
 	s := testredis.StartSentinel(t)
 	rdb, old := s.Client(t), s.Master()
 	w := (&bed{raw: old.Client(t)}).follow(t, rdb)
@@ -466,6 +482,7 @@ func TestTrack_T6_AFailoverBySentinel(t *testing.T) {
 
 // TestTrack_T7_Refused: one warning, and everything else as before.
 func TestTrack_T7_Refused(t *testing.T) {
+	t.Parallel()
 	for name, rules := range map[string][]any{
 		"CLIENT":  {"~*", "&*", "+@all", "-client"},
 		"HEXISTS": {"~*", "&*", "+@all", "-hexists"},
@@ -530,6 +547,7 @@ func (b *bed) refused(t *testing.T, w *watched) {
 
 // TestTrack_T10_ReadsAreBounded: others write the key all the time.
 func TestTrack_T10_ReadsAreBounded(t *testing.T) {
+	t.Parallel()
 	w := onReal(t, nil).follow(t, nil)
 	defer w.hold(t, "k").Close()
 	reads, began := lettucecompat.TrackReads(w.c), time.Now()
@@ -546,6 +564,7 @@ func TestTrack_T10_ReadsAreBounded(t *testing.T) {
 
 // TestTrack_CloseEndsIt: at whatever moment.
 func TestTrack_CloseEndsIt(t *testing.T) {
+	t.Parallel()
 	b := onReal(t, nil)
 	for i := range 20 {
 		w := b.follow(t, nil)
@@ -564,6 +583,7 @@ func TestTrack_CloseEndsIt(t *testing.T) {
 
 // TestTrack_Frames: what is no push goes on unchanged.
 func TestTrack_Frames(t *testing.T) {
+	t.Parallel()
 	for _, text := range []string{
 		"+OK\r\n", ":1\r\n", "$-1\r\n", "_\r\n", "$0\r\n\r\n", "$3\r\na\r\n\r\n", "-ERR no\r\n", "*0\r\n", "*2\r\n:1\r\n*1\r\n+x\r\n", "#t\r\n", ",1.5\r\n",
 		"%1\r\n+a\r\n%1\r\n+b\r\n:1\r\n", "~1\r\n$1\r\nx\r\n", "=5\r\ntxt:x\r\n", "!5\r\nERR x\r\n", "(12345678901234567890\r\n", "*-1\r\n",
