@@ -10,6 +10,7 @@ import (
 // Who listens by ReleasePatterns hears of releases and of forced ones, and learns the
 // exact key and who freed it.
 func TestAnnouncements(t *testing.T) {
+	t.Parallel()
 	b := onReal(t, nil)
 	c := b.client(t)
 	ps := b.raw.PSubscribe(ctx, lettucecompat.DesignDocument.ReleasePatterns("order:*")...)
@@ -42,6 +43,7 @@ func TestAnnouncements(t *testing.T) {
 
 // A quoted pattern covers the name and no other, as a real server reads patterns.
 func TestQuotePattern(t *testing.T) {
+	t.Parallel()
 	rdb := onReal(t, nil).raw
 	names := []string{`a*[b]\?`, `ab`, `a*b`, `\`, `\\`, `[^a]`, `x`, `[a-z]`, `?`, `*`, "\xff\x00", `a*[b]\`, `]`}
 	for _, name := range names {
@@ -58,6 +60,7 @@ func TestQuotePattern(t *testing.T) {
 }
 
 func TestAnnouncementsThatAreNone(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ channel, payload, key string }{
 		{"lock:release:k", "", "k"},
 		{"lock:release:k", `{"holder":"h"}`, "k"},

@@ -47,6 +47,7 @@ func (n *nonsense) spoil(cmd redis.Cmder) {
 
 // An answer that does not match the statement is none: 1 says nothing about a token, and is no answer to a give-back.
 func TestAnAnswerThatDoesNotFitIsUnknown(t *testing.T) {
+	t.Parallel()
 	hook := &nonsense{}
 	b := onMini(t)
 	b.rdb.AddHook(hook)
@@ -62,6 +63,7 @@ func TestAnAnswerThatDoesNotFitIsUnknown(t *testing.T) {
 // An answer that cannot be understood is the answer of a script that ran: what it did is
 // unknown. It never says that a field is gone, or that it is there.
 func TestAnAnswerThatCannotBeUnderstoodIsUnknown(t *testing.T) {
+	t.Parallel()
 	hook := &nonsense{}
 	b := onMini(t)
 	b.rdb.AddHook(hook)
@@ -125,6 +127,7 @@ func TestAnAnswerThatCannotBeUnderstoodIsUnknown(t *testing.T) {
 // A probe distinguishes a subscription that is not there yet, and a caller that leaves, from a
 // connection that delivers nothing.
 func TestAProbeAccusesNobodyTooEarly(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := onMini(t)
 		c := b.client(t)
@@ -158,6 +161,7 @@ func TestAProbeAccusesNobodyTooEarly(t *testing.T) {
 
 // The words that logs, labels and people see.
 func TestWords(t *testing.T) {
+	t.Parallel()
 	for got, want := range map[string]string{
 		fmt.Sprint(lettucecompat.OutcomeOK, lettucecompat.OutcomeRefused, lettucecompat.OutcomeGone, lettucecompat.OutcomeFailed, lettucecompat.OutcomeUnknown, lettucecompat.Outcome(99)): "ok refused gone failed unknown invalid",
 	} {
@@ -182,6 +186,7 @@ func TestWords(t *testing.T) {
 // Where publishing is refused there is nothing to probe, and no reason to drop a
 // connection that may well deliver.
 func TestAProbeThatMayNotPublishAccusesNobody(t *testing.T) {
+	t.Parallel()
 	b := onReal(t, nil)
 	c := b.client(t)
 	c.Subscribe()

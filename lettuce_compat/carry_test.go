@@ -46,6 +46,7 @@ func crowd(t *testing.T, b *bed) (c *lettucecompat.Client, g *gate) {
 
 // TestWire_I7_ACallerThatCarriesItselfIsFree: exactly at its limit, whatever it waits for.
 func TestWire_I7_ACallerThatCarriesItselfIsFree(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		name    string
 		fault   func(b *bed, c *lettucecompat.Client)
@@ -89,6 +90,7 @@ func TestWire_I7_ACallerThatCarriesItselfIsFree(t *testing.T) {
 // TestACallerCarriesItself: on its own goroutine if it cannot leave and the
 // client will be back in time, with what the hooks of the client may expect; otherwise not.
 func TestACallerCarriesItself(t *testing.T) {
+	t.Parallel()
 	long := func(o *redis.Options) { o.ReadTimeout = time.Minute }
 	for _, tc := range []struct {
 		name   string
@@ -138,6 +140,7 @@ func TestACallerCarriesItself(t *testing.T) {
 // TestWire_I7_ACarriedCallIsNotSentLate: a connection that is greeted only after the call's
 // time is over brings nothing of it to Redis.
 func TestWire_I7_ACarriedCallIsNotSentLate(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := onMini(t)
 		c := b.client(t)
@@ -158,6 +161,7 @@ func TestWire_I7_ACarriedCallIsNotSentLate(t *testing.T) {
 // that carries its call is held for the client's own limit; all others, those beside it and
 // those after it, are free at theirs, though they may be held as well.
 func TestWire_I7_AClientWithoutDeadlinesHoldsOneCaller(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := onMini(t)
 		c := b.client(t)
@@ -193,6 +197,7 @@ func TestWire_I7_AClientWithoutDeadlinesHoldsOneCaller(t *testing.T) {
 // TestWire_I7_AHeldCallerKeepsNoPlace: one connection is dead, and a caller is held by it. Its
 // place is free when its time is over, and no second one is held beside it.
 func TestWire_I7_AHeldCallerKeepsNoPlace(t *testing.T) {
+	t.Parallel()
 	for _, places := range []int{1, 2} {
 		synctest.Test(t, func(t *testing.T) { aHeldCallerKeepsNoPlace(t, places) })
 	}
@@ -228,6 +233,7 @@ func aHeldCallerKeepsNoPlace(t *testing.T, places int) {
 // TestACallerThatCarriesItselfLeavesTheQueueToOthers: it is free when its own answer is
 // there, and what queued behind it continues without it.
 func TestACallerThatCarriesItselfLeavesTheQueueToOthers(t *testing.T) {
+	t.Parallel()
 	_, gate := crowd(t, onReal(t, nil, mindful))
 	want(t, "pipelines", gate.pipelines.Load(), int64(1))
 }
@@ -263,6 +269,7 @@ func TestUncontendedPairCosts(t *testing.T) {
 // TestWire_I7_OneSilenceHoldsOneCaller: a round trip without an answer ends the trust that the last
 // answer gave, also where that is younger than trustTime. The limits are short, so that the held caller is back before the answer is old.
 func TestWire_I7_OneSilenceHoldsOneCaller(t *testing.T) {
+	t.Parallel()
 	const limit, read = 100 * time.Millisecond, 300 * time.Millisecond
 	synctest.Test(t, func(t *testing.T) {
 		b := onMini(t, func(o *redis.Options) { o.ReadTimeout, o.WriteTimeout = read, read })

@@ -12,6 +12,7 @@ import (
 // TestState_P10_ContendedOnce: who holds the lock hears once that somebody waits, be it by an answer, a call or a message;
 // who holds it next hears it anew.
 func TestState_P10_ContendedOnce(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		a, x, y := b.peer(t, "a"), b.peer(t, "x"), b.peer(t, "y")
 		want(t, "alone", a.takes().Contended, false)
@@ -40,6 +41,7 @@ func TestState_P10_ContendedOnce(t *testing.T) {
 
 // TestState_P10_WhoIsCalledAloneIsNotified: by its own statement, on a line that stays because foreign clients were seen.
 func TestState_P10_WhoIsCalledAloneIsNotified(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		a, x, y := b.peer(t, "a"), b.peer(t, "x"), b.peer(t, "y")
 		a.takes()
@@ -58,6 +60,7 @@ func TestState_P10_WhoIsCalledAloneIsNotified(t *testing.T) {
 // TestState_P11_TheWordOfAPlace: what is called and asked to retry carries the secret word; without it a message is
 // malformed.
 func TestState_P11_TheWordOfAPlace(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		a, x := b.peer(t, "a"), b.peer(t, "x")
 		a.takes()
@@ -100,6 +103,7 @@ func TestState_P11_TheWordOfAPlace(t *testing.T) {
 
 // TestState_P11_EachClientHasAWordOfItsOwn, also where its id is the same.
 func TestState_P11_EachClientHasAWordOfItsOwn(t *testing.T) {
+	t.Parallel()
 	b := onMini(t)
 	words := map[string]bool{}
 	for range 3 {

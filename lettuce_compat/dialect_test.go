@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/anteroom/anteroom/internal/pace"
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 )
 
@@ -41,6 +42,7 @@ return 1`)
 )
 
 func TestDialect_Names(t *testing.T) {
+	t.Parallel()
 	for key, channel := range map[string]string{
 		"order:42": "redisson_lock__channel:{order:42}", "{a}b": "redisson_lock__channel:{a}b", "a{b}": "redisson_lock__channel:a{b}",
 		"a{b": "redisson_lock__channel:a{b", "a}b": "redisson_lock__channel:{a}b}",
@@ -80,6 +82,7 @@ func TestDialect_Names(t *testing.T) {
 
 // Both exclude each other and wake each other, and neither sees a key of the other's.
 func TestDialect_RedissonSharesALock(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		a := b.redisson(t, ourUUID)
 		java := javaUUID + ":57"
@@ -125,6 +128,7 @@ func TestDialect_RedissonSharesALock(t *testing.T) {
 
 // A name that has a hash tag keeps it, in the scripts as in the client.
 func TestDialect_ANameWithATag(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		a := b.redisson(t, ourUUID)
 		for _, key := range []string{"{a}b", "a{b"} {
@@ -142,7 +146,7 @@ func hears(t testing.TB, heard <-chan *redis.Message, payload string) {
 	select {
 	case m := <-heard:
 		want(t, "message", m.Payload, payload)
-	case <-time.After(10 * time.Second):
+	case <-time.After(pace.Hang):
 		t.Fatalf("no message %q", payload)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/anteroom/anteroom/internal/pace"
 	"github.com/anteroom/anteroom/internal/testredis"
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 )
@@ -18,6 +19,7 @@ import (
 // go-redis asks for the layout once a minute by itself, and after errors only for
 // commands that it may send again, which ours are not.
 func TestClusterFindsTheNewMaster(t *testing.T) {
+	t.Parallel()
 	for name, stop := range map[string]func(*testredis.Server){"killed": (*testredis.Server).Kill, "hung": (*testredis.Server).Pause} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -27,7 +29,7 @@ func TestClusterFindsTheNewMaster(t *testing.T) {
 				r := old.Client(t)
 				defer r.Close()
 				r.Set(ctx, "confirmed", "", 0)
-				return r.Wait(ctx, 1, 100*time.Millisecond).Val() == 1
+				return r.Wait(ctx, 1, time.Second).Val() == 1
 			})
 			var key, id string // of a lock, and of a client whose own channel is read there
 			for i := 0; key == "" || id == ""; i++ {
@@ -48,22 +50,24 @@ func TestClusterFindsTheNewMaster(t *testing.T) {
 						return asked.ClusterSlots(ctx).Result()
 					}
 				})
-				c := newClient(t, rdb, func(o *lettucecompat.Options) { o.ClientID, o.CommandTimeout = id, time.Second })
+				c := newClient(t, rdb, func(o *lettucecompat.Options) { o.ClientID, o.CommandTimeout = id, pace.Scale(time.Second) })
 				want(t, "acquire", c.State(ctx, asks("warm"+key, 1)).Outcome != lettucecompat.OutcomeUnknown, true)
 				return c
 			}
 			// What is sent to a node that hangs is not answered within this test: only the time
 			// limits of commands can detect.
-			client := func() *lettucecompat.Client { return reading(time.Minute) }
+			client := func() *lettucecompat.Client { return reading(time.Hour) }
 			holder := client()
 			want(t, "granted", holder.State(ctx, asks(key, 2)).Word, has)
 			field := lettucecompat.NewField(id, number(2))
-			withWait := lettucecompat.Renewal{Key: key, Field: field, Lease: time.Minute, Replicas: 1, ReplicaTimeout: 500 * time.Millisecond}
-			want(t, "confirmed", holder.Extend(ctx, withWait, 0).Outcome, ok)
-			renew := []lettucecompat.Renewal{{Key: key, Field: field, Lease: time.Minute}}
-			batch := append(renew, lettucecompat.Renewal{Key: "{" + key + "}", Field: field, Lease: time.Minute})
+			withWait := lettucecompat.Renewal{Key: key, Field: field, Lease: time.Hour, Replicas: 1, ReplicaTimeout: 500 * time.Millisecond}
+			confirmed := withWait
+			confirmed.ReplicaTimeout = pace.Hang
+			want(t, "confirmed", holder.Extend(ctx, confirmed, 0).Outcome, ok)
+			renew := []lettucecompat.Renewal{{Key: key, Field: field, Lease: time.Hour}}
+			batch := append(renew, lettucecompat.Renewal{Key: "{" + key + "}", Field: field, Lease: time.Hour})
 			asker, waiter, renewer, batcher := client(), client(), client(), client()
-			listener := reading(time.Second) // making a connection has no other limit
+			listener := reading(pace.Scale(time.Second)) // making a connection has no other limit
 			watchConfirmed(t, listener, key)
 			want(t, "probed", probed(listener), true)
 
@@ -81,7 +85,7 @@ func TestClusterFindsTheNewMaster(t *testing.T) {
 				"the subscription": func() bool { return probed(listener) },
 			} {
 				wg.Go(func() {
-					for deadline := time.Now().Add(20 * time.Second); !works(); time.Sleep(5 * time.Millisecond) {
+					for deadline := time.Now().Add(pace.Hang); !works(); time.Sleep(5 * time.Millisecond) {
 						if time.Now().After(deadline) {
 							t.Errorf("%s does not find the new master", what)
 							return

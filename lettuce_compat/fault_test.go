@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/anteroom/anteroom/internal/pace"
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 )
 
@@ -24,6 +25,7 @@ func warm(t testing.TB, c *lettucecompat.Client) {
 // TestWire_I1_NeverRetried: each way in which go-redis would send a command again, with
 // its own defaults (3 retries). The server counts.
 func TestWire_I1_NeverRetried(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		name  string
 		fault func(b *bed)
@@ -33,8 +35,8 @@ func TestWire_I1_NeverRetried(t *testing.T) {
 		{"cut in the reply", func(b *bed) { b.net.CutReplies(1, 2) }},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			b := onReal(t, nil, func(o *redis.Options) { o.ReadTimeout = 100 * time.Millisecond })
-			c := b.client(t, func(o *lettucecompat.Options) { o.CommandTimeout = 10 * time.Second })
+			b := onReal(t, nil, func(o *redis.Options) { o.ReadTimeout = pace.Scale(300 * time.Millisecond) })
+			c := b.client(t, func(o *lettucecompat.Options) { o.CommandTimeout = pace.Hang })
 			warm(t, c)
 			b.raw.ConfigResetStat(ctx)
 			tc.fault(b)
@@ -59,10 +61,11 @@ func TestWire_I1_NeverRetried(t *testing.T) {
 
 // TestWire_I1_PipelineNeverRetried is the same for commands that share a round trip.
 func TestWire_I1_PipelineNeverRetried(t *testing.T) {
-	b := onReal(t, nil, func(o *redis.Options) { o.ReadTimeout = 200 * time.Millisecond })
+	t.Parallel()
+	b := onReal(t, nil, func(o *redis.Options) { o.ReadTimeout = pace.Scale(300 * time.Millisecond) })
 	gate := newGate("blocker")
 	b.rdb.AddHook(gate)
-	c := b.client(t, func(o *lettucecompat.Options) { o.CommandTimeout, o.MaxInFlight = 10*time.Second, 1 })
+	c := b.client(t, func(o *lettucecompat.Options) { o.CommandTimeout, o.MaxInFlight = pace.Hang, 1 })
 	warm(t, c)
 	replies := gate.fill(t, c, 20)
 	b.raw.ConfigResetStat(ctx)
@@ -82,6 +85,7 @@ func TestWire_I1_PipelineNeverRetried(t *testing.T) {
 // TestWire_I2_WithdrawnIsCertain: a command that only waits for a connection when its
 // caller leaves has certainly no effect, now and later.
 func TestWire_I2_WithdrawnIsCertain(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := onMini(t, func(o *redis.Options) { o.PoolSize = 1 })
 		c := b.client(t)
@@ -103,6 +107,7 @@ func TestWire_I2_WithdrawnIsCertain(t *testing.T) {
 }
 
 func TestWire_I2_Unreachable(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := onMini(t)
 		c := b.client(t, func(o *lettucecompat.Options) { o.CommandTimeout = 5 * time.Second })
@@ -116,6 +121,7 @@ func TestWire_I2_Unreachable(t *testing.T) {
 // TestWire_I7_AbandonedImmediately: exactly at its limit in virtual time, and immediately when
 // the context ends, although the connection answers nothing for its own five seconds.
 func TestWire_I7_AbandonedImmediately(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := onMini(t)
 		c := b.client(t)
@@ -147,15 +153,16 @@ func TestWire_I7_AbandonedImmediately(t *testing.T) {
 // TestStoppedServer: with Redis under SIGSTOP a caller is free at its own limit, far
 // below the read limit, and what it sent takes effect later.
 func TestStoppedServer(t *testing.T) {
-	b := onReal(t, nil)
+	t.Parallel()
+	b := onReal(t, nil, func(o *redis.Options) { o.ReadTimeout = 2 * pace.Hang })
 	c := b.client(t)
 	warm(t, c)
 	b.real.Pause()
 	start := time.Now()
 	s := asks("k", 1)
-	s.Timeout = 50 * time.Millisecond
+	s.Timeout = pace.Scale(100 * time.Millisecond) // enough to write it
 	got := c.State(ctx, s)
-	if d := time.Since(start); d > time.Second {
+	if d := time.Since(start); d > pace.Hang {
 		t.Fatalf("free after %v", d)
 	}
 	want(t, "outcome", got.Outcome, unknown)

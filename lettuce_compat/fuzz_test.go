@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/anteroom/anteroom/internal/pace"
 	"github.com/anteroom/anteroom/internal/testredis"
 )
 
@@ -79,7 +80,7 @@ func FuzzKey(f *testing.F) {
 		if got := keySlot(derived); got != slot {
 			t.Fatalf("%q is in slot %d, %q in %d", name, slot, derived, got)
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), pace.Hang)
 		defer cancel()
 		for _, key := range []string{name, derived} {
 			if got, err := server.ClusterKeySlot(ctx, key).Result(); err != nil || got != int64(slot) {

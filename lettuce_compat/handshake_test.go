@@ -15,6 +15,7 @@ import (
 // TestDiagnose_WhoSaysIt: behind Sentinels two kinds of servers answer, and the text says which did. (What is found out
 // by looking is tested with sync.Open.)
 func TestDiagnose_WhoSaysIt(t *testing.T) {
+	t.Parallel()
 	const unreachable = "redis: all sentinels specified in configuration are unreachable: %w"
 	ended, end := context.WithCancel(ctx)
 	end()

@@ -17,6 +17,7 @@ import (
 // A Cluster that New cannot see: behind a plain client, which one node is enough for, and
 // behind a type that hides the methods of a ClusterClient.
 func TestHiddenCluster(t *testing.T) {
+	t.Parallel()
 	for name, make := range map[string]func(t *testing.T) lettucecompat.Redis{
 		"plain client": func(t *testing.T) lettucecompat.Redis {
 			rdb := redis.NewClient(options(testredis.StartCluster(t, 1, 0).Nodes()[0].Addr(), nil, func(o *redis.Options) { o.Dialer = nil }))
@@ -67,6 +68,7 @@ func TestHiddenCluster(t *testing.T) {
 
 // The first batch of renewals finds out as well as one of questions.
 func TestHiddenCluster_ByARenewal(t *testing.T) {
+	t.Parallel()
 	rdb := redis.NewClient(options(testredis.StartCluster(t, 1, 0).Nodes()[0].Addr(), nil, func(o *redis.Options) { o.Dialer = nil }))
 	defer rdb.Close()
 	c := newClient(t, rdb)
@@ -102,6 +104,7 @@ func (g *gathered) all() []lettucecompat.Warning {
 
 // Replicas, where WAIT would go to any node.
 func TestHiddenCluster_ConfirmsNothingFalsely(t *testing.T) {
+	t.Parallel()
 	for _, disable := range []bool{false, true} {
 		t.Run(fmt.Sprint(disable), func(t *testing.T) {
 			cl := testredis.StartCluster(t, 2, 1) // the second master has no replica

@@ -30,12 +30,13 @@ var hostileKeys = []string{
 // All of them are held in parallel, with fencing. Each has a hash, a record and a channel of
 // its own, which no command about another one touches.
 func TestInject_NamesNeverMeet(t *testing.T) {
+	t.Parallel()
 	b := onReal(t, nil)
 	c := b.client(t)
 	watches := make([]*lettucecompat.Watch, len(hostileKeys))
 	for i, key := range hostileKeys {
 		ask := fenced(key, i)
-		ask.Terms = &lettucecompat.Terms{Call: lease, Lease: lease, Life: lease, Fenced: true, RecordTime: lettucecompat.DefaultRecordTime} // all last until they are renewed
+		ask.Terms = &lettucecompat.Terms{Call: lease, Lease: lease, Life: life, Fenced: true, RecordTime: lettucecompat.DefaultRecordTime} // all last until they are renewed
 		got := c.State(ctx, ask)
 		if got.Outcome != ok || got.Word != has || got.Token == 0 {
 			t.Fatalf("%.40q: %+v", key, got)
@@ -86,6 +87,7 @@ func everyCommand(t *testing.T, c *lettucecompat.Client, key string, i int) {
 
 // A message to a client about a key of any bytes arrives with these bytes.
 func TestInject_MessagesOfAnyKey(t *testing.T) {
+	t.Parallel()
 	b := onReal(t, nil)
 	a, x := b.peer(t, "a"), b.peer(t, "x")
 	for _, key := range hostileKeys {
@@ -103,6 +105,7 @@ func TestInject_MessagesOfAnyKey(t *testing.T) {
 
 // A message is one JSON object with these three parts, whatever the name holds.
 func TestInject_MessagesAreJSON(t *testing.T) {
+	t.Parallel()
 	b := onReal(t, nil)
 	c := b.client(t)
 	for _, key := range hostileKeys {
@@ -127,6 +130,7 @@ func TestInject_MessagesAreJSON(t *testing.T) {
 // Anybody who may write the key writes fields. A forced release deletes them and puts
 // none into a message or the name of a channel, but those of the form that ours have.
 func TestInject_ForeignHolders(t *testing.T) {
+	t.Parallel()
 	b := onReal(t, nil)
 	c := b.client(t)
 	for _, holder := range []string{
@@ -153,6 +157,7 @@ func TestInject_ForeignHolders(t *testing.T) {
 
 // The id is in fields, in the name of a channel and in a Lua pattern.
 func TestInject_ClientIDIsRestricted(t *testing.T) {
+	t.Parallel()
 	b := onMini(t)
 	for _, id := range []string{
 		"", " ", "a b", "a:1", "a*", "a?", "a[b]", "a{b}", "a\"b", "a'b", "a\\b", "a\nb", "a\r\nb", "a\x00b", "a\xffb", "é", "a%", "a/b", "a,b",
@@ -174,6 +179,7 @@ func TestInject_ClientIDIsRestricted(t *testing.T) {
 
 // The name of a fencing record is no lock: not to take and not to force.
 func TestInject_AFencingRecordIsNoLock(t *testing.T) {
+	t.Parallel()
 	b := onReal(t, nil)
 	c := b.client(t)
 	want(t, "ask", c.State(ctx, fenced("k", 1)).Word, has)
@@ -189,6 +195,7 @@ func TestInject_AFencingRecordIsNoLock(t *testing.T) {
 
 // Anybody who may publish may send anything of any size. It wakes, is counted, and that is all.
 func TestInject_HugeMessages(t *testing.T) {
+	t.Parallel()
 	b := onReal(t, nil)
 	forced := make(chan string, 10)
 	var reported atomic.Int64

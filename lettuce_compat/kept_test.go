@@ -62,6 +62,7 @@ func (k *keeper) same(t *testing.T) int {
 // as that has it, however many calls come and go meanwhile; and what a hook keeps stays as
 // it was.
 func TestWire_ACallIsNotUsedAgain(t *testing.T) {
+	t.Parallel()
 	for name, opts := range map[string][]func(*redis.Options){"carried by their callers": {mindful}, "carried by the sender": nil} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

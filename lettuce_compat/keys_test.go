@@ -13,6 +13,7 @@ import (
 // TestWire_I10_DerivedKeys: a real server says that each fencing record and each line lies in
 // its lock's slot, and no two names share one.
 func TestWire_I10_DerivedKeys(t *testing.T) {
+	t.Parallel()
 	raw := testredis.Start(t, "--cluster-enabled", "yes").Client(t)
 	c := newClient(t, raw)
 	names := append([]string{""}, oddKeys...)
@@ -43,6 +44,7 @@ func TestWire_I10_DerivedKeys(t *testing.T) {
 }
 
 func TestKeySlotVectors(t *testing.T) {
+	t.Parallel()
 	for key, slot := range map[string]uint16{
 		"123456789": 0x31C3, "foo": 12182, "": 0, "{user1000}.following": lettucecompat.KeySlot("user1000"),
 		"foo{}{bar}": 8363, "foo{{bar}}zap": lettucecompat.KeySlot("{bar"), "foo{bar}{zap}": lettucecompat.KeySlot("bar"),
@@ -64,6 +66,7 @@ func appendUint(b []byte, n uint64) []byte {
 
 // TestNamesOfAnyBytes: on both servers, with messages that wake the right waiter.
 func TestNamesOfAnyBytes(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		c := b.client(t)
 		for i, key := range oddKeys {
@@ -79,6 +82,7 @@ func TestNamesOfAnyBytes(t *testing.T) {
 }
 
 func TestReservedPrefix(t *testing.T) {
+	t.Parallel()
 	b := onMini(t)
 	for _, key := range []string{"anteroom:fence:{k}", "anteroom:line:{k}", "anteroom:line:"} {
 		got := b.client(t).State(ctx, asks(key, 1))
@@ -88,6 +92,7 @@ func TestReservedPrefix(t *testing.T) {
 }
 
 func TestReleaseMessage(t *testing.T) {
+	t.Parallel()
 	at := time.UnixMilli(1640995200000)
 	want(t, "message", lettucecompat.ReleaseMessage("user:profile:1001", "server1-thread-123", at),
 		`{"lockKey":"user:profile:1001","releaseTime":1640995200000,"holder":"server1-thread-123"}`)

@@ -12,6 +12,7 @@ import (
 // TestState_P15_WhatALockIs: every script refuses the same values, and leaves them as they are. Only who says that it has
 // the lock, or gives back what it may have, learns that there is nothing of it.
 func TestState_P15_WhatALockIs(t *testing.T) {
+	t.Parallel()
 	many := func(n int) hash {
 		h := hash{}
 		for i := range n {
@@ -120,6 +121,7 @@ func (b *bed) dump(key string) string {
 
 // TestInspectAndForce: who holds the lock, and that nobody does afterwards.
 func TestInspectAndForce(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		a, x, y, z := b.fencedPeer(t, "a"), b.peer(t, "x"), b.peer(t, "y"), b.peer(t, "z")
 		info, err := a.Inspect(ctx, "k", false)
@@ -172,12 +174,13 @@ func TestInspectAndForce(t *testing.T) {
 
 // TestRenewAndStatus: a batch of keys in every state. One bad key fails no other, and no time to live is lowered.
 func TestRenewAndStatus(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		c := b.client(t)
-		b.put(t, "mine", hash{me(1): "1"}, 5*time.Second)
-		b.put(t, "long", hash{me(2): "1"}, time.Minute)
+		b.put(t, "mine", hash{me(1): "1"}, lease/2)
+		b.put(t, "long", hash{me(2): "1"}, 2*lease)
 		b.put(t, "endless", hash{me(3): "1"}, 0)
-		b.put(t, "theirs", hash{"you:1": "1"}, 5*time.Second)
+		b.put(t, "theirs", hash{"you:1": "1"}, lease/2)
 		b.raw.Set(ctx, "string", "x", 0)
 		var items []lettucecompat.Renewal
 		var queries []lettucecompat.Query
@@ -191,10 +194,10 @@ func TestRenewAndStatus(t *testing.T) {
 			want(t, items[i].Key+": renewal", got.Outcome, outcomes[i])
 			want(t, items[i].Key+": error", got.Err, nil)
 		}
-		b.wantTTL(t, "mine", lease-time.Second, lease)
-		b.wantTTL(t, "long", 59*time.Second, time.Minute+time.Millisecond)
-		b.wantTTL(t, "endless", lease-time.Second, lease)
-		b.wantTTL(t, "theirs", 4*time.Second, 5*time.Second)
+		b.wantTTL(t, "mine", lease-margin, lease)
+		b.wantTTL(t, "long", 2*lease-margin, 2*lease+time.Millisecond)
+		b.wantTTL(t, "endless", lease-margin, lease)
+		b.wantTTL(t, "theirs", lease/2-margin, lease/2)
 		want(t, "missing exists", b.raw.Exists(ctx, "missing").Val(), int64(0))
 		for i, got := range c.Status(ctx, queries, 0) {
 			want(t, items[i].Key+": status", got.Outcome, outcomes[i])
@@ -202,15 +205,16 @@ func TestRenewAndStatus(t *testing.T) {
 				t.Fatalf("%s: %+v", items[i].Key, got)
 			}
 		}
-		hour := renews("mine", 1)
-		hour.Lease = time.Hour
-		want(t, "extend", c.Extend(ctx, hour, 0).Outcome, ok)
-		b.wantTTL(t, "mine", 59*time.Minute, time.Hour)
+		more := renews("mine", 1)
+		more.Lease = 3 * lease
+		want(t, "extend", c.Extend(ctx, more, 0).Outcome, ok)
+		b.wantTTL(t, "mine", 3*lease-margin, 3*lease)
 	})
 }
 
 // TestWire_I6_OthersStay: no statement, whatever it says, deletes what others have.
 func TestWire_I6_OthersStay(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		others := hash{"you:1700000000000001": "1", "me2:1700000000000001": "1", "server1": "2", me(1) + ":kept": "1"}
 		b.put(t, "k", others, time.Minute)

@@ -84,6 +84,7 @@ func pairs(t *testing.T, c *lettucecompat.Client, callers, times int, mayBeHeld 
 
 // TestSender_OneRoundTripIsUnderWay while none is slow, by any sender.
 func TestSender_OneRoundTripIsUnderWay(t *testing.T) {
+	t.Parallel()
 	for name, option := range map[string]func(*redis.Options){"default": unchanged, "mindful": mindful} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -119,6 +120,7 @@ func TestSender_CallersThatComeAgainShare(t *testing.T) {
 
 // TestSender_ASlowOneAdmitsAnother, after a fixed time, also if its caller makes it.
 func TestSender_ASlowOneAdmitsAnother(t *testing.T) {
+	t.Parallel()
 	for name, option := range map[string]func(*redis.Options){"default": unchanged, "mindful": mindful} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -144,6 +146,7 @@ func TestSender_ASlowOneAdmitsAnother(t *testing.T) {
 
 // A slow round trip that is full admits another for those that it has left.
 func TestSender_ASlowFullOneAdmitsAnother(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b, gate := onMini(t), newGate("blocker")
 		gate.before = func() {
@@ -179,6 +182,7 @@ func TestSender_ASlowFullOneAdmitsAnother(t *testing.T) {
 
 // TestSender_SlowOnesAreBounded: MaxInFlight is how many round trips have callers that wait.
 func TestSender_SlowOnesAreBounded(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b, gate := onMini(t), newGate("blocker")
 		b.rdb.AddHook(gate)
@@ -205,6 +209,7 @@ func TestSender_SlowOnesAreBounded(t *testing.T) {
 // TestSender_WaitsForReplicasTravelAlone: several in parallel, since none counts as the one under way, and
 // also those that had to queue.
 func TestSender_WaitsForReplicasTravelAlone(t *testing.T) {
+	t.Parallel()
 	for _, inFlight := range []int{1, 3} {
 		t.Run(fmt.Sprintf("in-flight=%d", inFlight), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -236,6 +241,7 @@ func TestSender_WaitsForReplicasTravelAlone(t *testing.T) {
 
 // TestSender_AnAnswerAtTheLimit: a caller that leaves in the moment of its answer has it, and its round trip ends once.
 func TestSender_AnAnswerAtTheLimit(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := onMini(t)
 		c := b.client(t)
@@ -264,6 +270,7 @@ func TestSender_AnAnswerAtTheLimit(t *testing.T) {
 
 // TestSender_KeepsNothingThatWasLeft: a hung server does not fill the memory with requests.
 func TestSender_KeepsNothingThatWasLeft(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b, gate := onMini(t), newGate("blocker")
 		b.rdb.AddHook(gate)
@@ -296,6 +303,7 @@ func TestSender_KeepsNothingThatWasLeft(t *testing.T) {
 // TestSender_LeavingAndComingTogether is for the race detector, and for what only a crowd finds: each
 // caller is answered or free, and nothing is under way at the end.
 func TestSender_LeavingAndComingTogether(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := onMini(t)
 		c := b.client(t, func(o *lettucecompat.Options) { o.CommandTimeout = 20 * time.Millisecond })

@@ -99,6 +99,7 @@ func everything(c *lettucecompat.Client) map[string]struct {
 // What arises before a command is handed to the socket had no effect, and is known to have
 // had none.
 func TestWire_I2_NeverSentIsFailed(t *testing.T) {
+	t.Parallel()
 	for name, strike := range map[string]func(o *redis.Options, h *refusing, l *limiter) (begin func(b *bed)){
 		"hook": func(_ *redis.Options, h *refusing, _ *limiter) func(*bed) { return func(*bed) { h.on = true } },
 		"hook that says nothing on the commands": func(_ *redis.Options, h *refusing, _ *limiter) func(*bed) {
@@ -138,6 +139,7 @@ func TestWire_I2_NeverSentIsFailed(t *testing.T) {
 
 // What was, or may have been, sent is never said to have had no effect.
 func TestWire_I2_SentIsNeverFailed(t *testing.T) {
+	t.Parallel()
 	for name, h := range map[string]*refusing{
 		"its answer is replaced by an error": {after: true},
 		"its arguments were taken by a hook": {takes: true},

@@ -17,6 +17,7 @@ import (
 )
 
 func TestNewRefuses(t *testing.T) {
+	t.Parallel()
 	b := onMini(t)
 	var typedNil *redis.Client
 	endless := redis.NewClient(&redis.Options{ReadTimeout: -1})
@@ -54,6 +55,7 @@ func TestNewRefuses(t *testing.T) {
 
 // TestCosts_OfNoWriteDeadline: go-redis sets no deadline for what it writes, so nothing bounds how long that takes.
 func TestCosts_OfNoWriteDeadline(t *testing.T) {
+	t.Parallel()
 	for timeout, costs := range map[time.Duration]int{0: 0, -1: 0, -2: 1} {
 		rdb := redis.NewClient(&redis.Options{WriteTimeout: timeout, ContextTimeoutEnabled: true, PoolSize: 100})
 		defer rdb.Close()
@@ -62,6 +64,7 @@ func TestCosts_OfNoWriteDeadline(t *testing.T) {
 }
 
 func TestIdentity(t *testing.T) {
+	t.Parallel()
 	id, other := lettucecompat.NewClientID(""), lettucecompat.NewClientID("")
 	if id == other || strings.ContainsAny(id, "{}:") || !strings.Contains(id, fmt.Sprintf("-%d-", os.Getpid())) {
 		t.Fatalf("client ids %q, %q", id, other)
@@ -87,6 +90,7 @@ func (a answer) Error() string { return string(a) }
 func (answer) RedisError()     {}
 
 func TestClassify(t *testing.T) {
+	t.Parallel()
 	for class, errs := range map[lettucecompat.Class][]error{
 		lettucecompat.ClassNone: {nil},
 		lettucecompat.ClassPermanent: {
@@ -123,6 +127,7 @@ func TestClassify(t *testing.T) {
 // The texts are those that Redis 5.0.6 and 6.0.16 gave to the scripts of this package: read-only
 // replica, full, unable to save, without rights. Line and digest are those of that day.
 func TestClassify_AnswersOfServersBefore7(t *testing.T) {
+	t.Parallel()
 	const raised = "ERR Error running script (call to f_a0b7cdd3f662ec7a6a44810517631c144958ea44): @user_script:96: "
 	for text, class := range map[string]lettucecompat.Class{
 		"@user_script: 42: -READONLY You can't write against a read only replica.  ":                                             lettucecompat.ClassTransient, // acquire
@@ -153,6 +158,7 @@ func TestClassify_AnswersOfServersBefore7(t *testing.T) {
 // TestTraceTravels: the values of the caller's context reach the client's hooks, its
 // end does not.
 func TestTraceTravels(t *testing.T) {
+	t.Parallel()
 	b := onMini(t)
 	type key struct{}
 	seen := make(chan any, 10)

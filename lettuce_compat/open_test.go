@@ -28,6 +28,7 @@ func opened(t *testing.T, url string, opt lettucecompat.Options) redis.Universal
 }
 
 func TestOpen_OneServer(t *testing.T) {
+	t.Parallel()
 	for url, expected := range map[string]string{
 		"redis://127.0.0.1":               "tcp 127.0.0.1:6379  0 false",
 		"redis://:pw@there:7/3":           "tcp there:7 :pw 3 false",
@@ -47,6 +48,7 @@ func TestOpen_OneServer(t *testing.T) {
 // TestOpen_Settings: the same settings in every form, which cost a Client nothing; what the
 // URL says of the pool and the times wins.
 func TestOpen_Settings(t *testing.T) {
+	t.Parallel()
 	cpus := runtime.GOMAXPROCS(0)
 	for _, form := range []string{"redis://h", "redis+sentinel://h/mine", "redis+cluster://h"} {
 		for _, c := range []struct {
@@ -94,6 +96,7 @@ func TestOpen_Settings(t *testing.T) {
 
 // TestCosts: what a client of the user's own costs, in words that say what to set.
 func TestCosts(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		rdb      redis.UniversalClient
 		replicas bool
@@ -124,6 +127,7 @@ func TestCosts(t *testing.T) {
 
 // TestOpen_Files: what is wrong with the certificates shows immediately, with the option's name.
 func TestOpen_Files(t *testing.T) {
+	t.Parallel()
 	empty := filepath.Join(t.TempDir(), "empty.pem")
 	if err := os.WriteFile(empty, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -150,6 +154,7 @@ func TestOpen_Files(t *testing.T) {
 }
 
 func TestOpen_Sentinels(t *testing.T) {
+	t.Parallel()
 	o, err := lettucecompat.SentinelOptions("redis", "u:p%3F@a,b:7,[::1]/mine/4?sentinel_password=sp&sentinel_username=su&dial_timeout=2s")
 	if err != nil {
 		t.Fatal(err)
@@ -167,6 +172,7 @@ func TestOpen_Sentinels(t *testing.T) {
 }
 
 func TestOpen_Cluster(t *testing.T) {
+	t.Parallel()
 	o, err := lettucecompat.ClusterOptions("redis", "u:p@a,b:7?max_redirects=5")
 	if err != nil || !slices.Equal(o.Addrs, []string{"a:6379", "b:7"}) || o.Username != "u" || o.Password != "p" ||
 		o.MaxRedirects != 5 || o.TLSConfig != nil {
@@ -180,6 +186,7 @@ func TestOpen_Cluster(t *testing.T) {
 
 // Every option of every form is checked, and no client is made, let alone panics, of what makes no sense.
 func TestOpen_OptionsAreChecked(t *testing.T) {
+	t.Parallel()
 	for _, form := range []string{"redis://h", "redis+sentinel://h,i/mine", "redis+cluster://h,i"} {
 		for query, words := range map[string]string{
 			"pool_size=-5":             "pool_size is not a number from 1 to 10000",
@@ -218,6 +225,7 @@ func TestOpen_OptionsAreChecked(t *testing.T) {
 
 // No error repeats a password, wherever in the URL it has landed.
 func TestOpen_ErrorsWithoutPasswords(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ url, words string }{
 		{"http://u:hunter2@host", "must begin with"},
 		{"redis:hunter2", "must begin with"},

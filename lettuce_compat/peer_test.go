@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/anteroom/anteroom/internal/pace"
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 )
 
@@ -37,15 +38,19 @@ const (
 	// first is the number of the first statement of a peer.
 	first = 1_700_000_000_000_000
 
-	callLease = 2 * time.Second
-	lease     = 10 * time.Second
+	// Long, so that on no machine a test outlasts one, and margin below one is what it may have used of it.
+	callLease = 10 * time.Minute
+	lease     = time.Hour
+	margin    = 5 * time.Minute
+	// life is the longest of a place.
+	life = 30 * time.Second
 )
 
 // terms and fencedTerms are those of all tests that do not care.
 var (
-	terms       = &lettucecompat.Terms{Call: callLease, Lease: lease, Life: lease}
-	fencedTerms = &lettucecompat.Terms{Call: callLease, Lease: lease, Life: lease, Fenced: true, RecordTime: lettucecompat.DefaultRecordTime}
-	stringTerms = &lettucecompat.Terms{Call: callLease, Lease: lease, Life: lease, Strings: true}
+	terms       = &lettucecompat.Terms{Call: callLease, Lease: lease, Life: life}
+	fencedTerms = &lettucecompat.Terms{Call: callLease, Lease: lease, Life: life, Fenced: true, RecordTime: lettucecompat.DefaultRecordTime}
+	stringTerms = &lettucecompat.Terms{Call: callLease, Lease: lease, Life: life, Strings: true}
 )
 
 // peer is a client that states about k, and what arrives on its own channel. It keeps the numbers as a process does.
@@ -169,7 +174,7 @@ func (p *peer) next() lettucecompat.Message {
 	case m := <-p.messages:
 		want(p.t, p.id+": key of the message", m.Key, p.key)
 		return m
-	case <-time.After(10 * time.Second):
+	case <-time.After(pace.Hang):
 		p.t.Fatalf("%s has heard nothing", p.id)
 	}
 	return lettucecompat.Message{}

@@ -64,6 +64,7 @@ func TestOpen_WritesNoLinesInAnOutage(t *testing.T) {
 
 // TestOpen_WorksAfterAnOutage: what an outage leaves in the pool fails no command after it.
 func TestOpen_WorksAfterAnOutage(t *testing.T) {
+	t.Parallel()
 	s := testredis.Start(t)
 	client := opened(t, s.URL()+"?min_idle_conns=4", lettucecompat.Options{})
 	want(t, "before", client.Ping(t.Context()).Err(), error(nil))

@@ -14,6 +14,7 @@ import (
 // TestState_Random: four clients state whatever comes to their minds, late and twice, beside foreign holders, deletions, deaths and
 // windows. After each statement the lock has one holder, the line says what is in it, and a free lock has nobody waiting.
 func TestState_Random(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(12) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			b := onMini(t)
@@ -42,7 +43,7 @@ func TestState_Random(t *testing.T) {
 					}
 				case 2:
 					if len(b.placeOf(p.id)) > 0 {
-						b.age(t, p, time.Hour)
+						b.age(t, p, 2*lease)
 					}
 				case 3:
 					if b.raw.HExists(ctx, lineOfK, "s").Val() {

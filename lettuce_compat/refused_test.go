@@ -9,6 +9,7 @@ import (
 
 // An acquire that fails must leave nothing: least of all a lock without an end.
 func TestAFailedAcquireLeavesNothing(t *testing.T) {
+	t.Parallel()
 	b := onReal(t, nil)
 	c := newClient(t, b.user(t, "~*", "&*", "+@all", "-pexpire"))
 	got := c.State(ctx, asks("k", 1))
@@ -20,6 +21,7 @@ func TestAFailedAcquireLeavesNothing(t *testing.T) {
 
 // A user who may set a field and neither its end nor take it back would leave a lock without an end. Ping reports that before.
 func TestRehearse_FindsWhoCouldLeaveALockWithoutAnEnd(t *testing.T) {
+	t.Parallel()
 	b := onReal(t, nil)
 	c := newClient(t, b.user(t, "~*", "&*", "+@all", "-pexpire", "-hdel"))
 	if err := c.Rehearse(ctx, lettucecompat.RehearseRequest{Key: "k"}); !lettucecompat.Permanent(err) || !strings.Contains(err.Error(), "hdel") {

@@ -23,6 +23,7 @@ func (r *reloading) ReloadState(context.Context) { r.requests.Add(1) }
 // However many commands fail, the layout is asked for ten times a second at most: while
 // no node answers, each request is a dial to every one that is known.
 func TestWire_AStormOfFailuresIsFewRequestsForTheLayout(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		rdb := &reloading{Client: redis.NewClient(&redis.Options{})}
 		defer func() { _ = rdb.Close() }()

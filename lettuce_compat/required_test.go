@@ -45,6 +45,7 @@ func (r *refusal) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 // TestState_P14_TheLineIsRequired: a refusal of its key is the answer, with the server's text. Only TRYAGAIN has a way around, and
 // only for a release.
 func TestState_P14_TheLineIsRequired(t *testing.T) {
+	t.Parallel()
 	for text, permanent := range map[string]bool{
 		"NOPERM No permissions to access a key":                                 true,
 		"CROSSSLOT Keys in request don't hash to the same slot":                 true,
@@ -87,6 +88,7 @@ func TestState_P14_TheLineIsRequired(t *testing.T) {
 // TestState_P14_ASlotThatMoves: of its keys only the lock's is here. What is held can be given back; anything else waits until
 // the slot has moved.
 func TestState_P14_ASlotThatMoves(t *testing.T) {
+	t.Parallel()
 	cl, _, cc := cluster(t, 2)
 	a, x := newPeer(t, cc, "a"), newPeer(t, cc, "x")
 	a.terms = fencedTerms
@@ -112,6 +114,7 @@ func TestState_P14_ASlotThatMoves(t *testing.T) {
 
 // TestState_P14_OnACluster: calls reach clients that listen on another node than the lock's.
 func TestState_P14_OnACluster(t *testing.T) {
+	t.Parallel()
 	_, _, cc := cluster(t, 2)
 	var line []*peer
 	for _, id := range []string{"a", "x", "y", "z"} {
@@ -144,6 +147,7 @@ var smallest = []any{
 // TestACL_EachRightIsNeeded: with the smallest ACL everything works and the rehearsal is content; without any one of its rights
 // the rehearsal says which is missing.
 func TestACL_EachRightIsNeeded(t *testing.T) {
+	t.Parallel()
 	testredis.Needs(t, "7.0", "what Ping can ask about")
 	b := onReal(t, nil)
 	rdb := b.user(t, append([]any{"resetchannels"}, smallest...)...)
@@ -214,6 +218,7 @@ func TestACL_EachRightIsNeeded(t *testing.T) {
 // TestState_P14_TheOwnChannelIsRequired: who may not subscribe it is refused when it asks, from the moment on at which the server has
 // said so; what it has it can give back. Once it may, it continues.
 func TestState_P14_TheOwnChannelIsRequired(t *testing.T) {
+	t.Parallel()
 	b := onReal(t, nil)
 	a := newPeer(t, b.user(t, "~*", "+@all", "resetchannels", "&lock:release:*"), "a")
 	a.takes()
@@ -242,6 +247,7 @@ func TestState_P14_TheOwnChannelIsRequired(t *testing.T) {
 // TestState_P14_WhoMayNotPublish: is refused where it would have to wait. What it has it gives back, and who is called by
 // that finds out by a confirmation; a warning says so.
 func TestState_P14_WhoMayNotPublish(t *testing.T) {
+	t.Parallel()
 	testredis.Needs(t, "7.0", "the script function redis.acl_check_cmd")
 	b := onReal(t, nil)
 	rdb := b.user(t, "~*", "+@all", "-publish")
@@ -266,6 +272,7 @@ func TestState_P14_WhoMayNotPublish(t *testing.T) {
 
 // TestState_AValueOfAnotherTypeAtTheLine: is an error, and nothing of the lock changes.
 func TestState_AValueOfAnotherTypeAtTheLine(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		a := b.peer(t, "a")
 		a.takes()
@@ -282,6 +289,7 @@ func TestState_AValueOfAnotherTypeAtTheLine(t *testing.T) {
 
 // TestState_AFullMemory: nobody waits where nothing can be written, and what is held is given back and renewed.
 func TestState_AFullMemory(t *testing.T) {
+	t.Parallel()
 	b := onReal(t, nil)
 	a, x, y := b.peer(t, "a"), b.peer(t, "x"), b.peer(t, "y")
 	a.takes()
@@ -304,6 +312,7 @@ func TestState_AFullMemory(t *testing.T) {
 
 // TestState_ATurnThatCannotWaitInLine: its unit is given back, so it is no error: it is refused, and has nothing.
 func TestState_ATurnThatCannotWaitInLine(t *testing.T) {
+	t.Parallel()
 	testredis.Needs(t, "7.0", "rules for single keys")
 	b := onReal(t, nil)
 	a := newPeer(t, b.user(t, "&*", "+@all", "%RW~k", "%R~"+lineOfK), "a")
@@ -323,6 +332,7 @@ func TestState_ATurnThatCannotWaitInLine(t *testing.T) {
 // TestState_I2_AReleaseThatCannotReadTheLine: its unit is given back, so it is no error, though what follows fails: a
 // line may have been made meanwhile, and nobody may read it.
 func TestState_I2_AReleaseThatCannotReadTheLine(t *testing.T) {
+	t.Parallel()
 	for _, missing := range []string{"-time", "-hmget"} {
 		b := onReal(t, nil)
 		a := newPeer(t, b.user(t, "~*", "&*", "+@all", missing), "a")
@@ -340,6 +350,7 @@ func TestState_I2_AReleaseThatCannotReadTheLine(t *testing.T) {
 // TestState_I2_AnErrorLeavesThePlace: a right that is revoked from a waiter neither hides its place nor removes
 // it.
 func TestState_I2_AnErrorLeavesThePlace(t *testing.T) {
+	t.Parallel()
 	for _, missing := range []string{"hget", "hdel"} {
 		b := onReal(t, nil)
 		a, x := b.peer(t, "a"), newPeer(t, b.user(t, "~*", "&*", "+@all"), "x")
@@ -360,6 +371,7 @@ func TestState_I2_AnErrorLeavesThePlace(t *testing.T) {
 
 // TestState_P13_ATryAtAReadOnlyServer: is no refusal, which would say that the client has no place.
 func TestState_P13_ATryAtAReadOnlyServer(t *testing.T) {
+	t.Parallel()
 	b := onReal(t, nil)
 	a, x := b.peer(t, "a"), b.peer(t, "x")
 	a.takes()
@@ -374,6 +386,7 @@ func TestState_P13_ATryAtAReadOnlyServer(t *testing.T) {
 
 // TestRehearse_RenamedCommands: a command that the server does not have is missed where locks need it.
 func TestRehearse_RenamedCommands(t *testing.T) {
+	t.Parallel()
 	for _, cmd := range []string{"script", "pubsub", "wait", "publish", "subscribe", "exists"} {
 		t.Run(cmd, func(t *testing.T) {
 			b := onReal(t, []string{"--rename-command", cmd, ""})
@@ -392,6 +405,7 @@ func TestRehearse_RenamedCommands(t *testing.T) {
 
 // TestState_NoCommandIsNewerThan62 by the server's own documentation.
 func TestState_NoCommandIsNewerThan62(t *testing.T) {
+	t.Parallel()
 	testredis.Needs(t, "7.0", "COMMAND DOCS")
 	b := onReal(t, nil)
 	a, x, y := b.fencedPeer(t, "a"), b.fencedPeer(t, "x"), b.fencedPeer(t, "y")

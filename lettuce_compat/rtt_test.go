@@ -13,6 +13,7 @@ import (
 // TestRTT_LateAnswersDoNotCount: the window that is left open for foreign clients follows RTT. An
 // answer that nobody waits for any more says how long an outage was, not how far Redis is.
 func TestRTT_LateAnswersDoNotCount(t *testing.T) {
+	t.Parallel()
 	for _, own := range []bool{false, true} { // on the caller's goroutine, and on one of the sender
 		t.Run(fmt.Sprintf("own=%v", own), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -41,6 +42,7 @@ func TestRTT_LateAnswersDoNotCount(t *testing.T) {
 
 // TestRTT_IsKeptByAllSenders in parallel, and read meanwhile: the race detector watches.
 func TestRTT_IsKeptByAllSenders(t *testing.T) {
+	t.Parallel()
 	c := onMini(t).client(t)
 	var wg sync.WaitGroup
 	for range 50 {

@@ -10,16 +10,18 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/anteroom/anteroom/internal/headcount"
+	"github.com/anteroom/anteroom/internal/pace"
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 )
 
 func oneSlot(o *lettucecompat.Options) { o.MaxInFlight = 1 }
 
 func TestSender_SharesRoundTrips(t *testing.T) {
+	t.Parallel()
 	b := onReal(t, nil)
 	gate := newGate("blocker")
 	b.rdb.AddHook(gate)
-	c := b.client(t, oneSlot, func(o *lettucecompat.Options) { o.CommandTimeout = 10 * time.Second })
+	c := b.client(t, oneSlot, func(o *lettucecompat.Options) { o.CommandTimeout = pace.Hang })
 	warm(t, c)
 	gate.processed.Store(0)
 	replies := gate.fill(t, c, 300)
@@ -37,6 +39,7 @@ func TestSender_SharesRoundTrips(t *testing.T) {
 // TestCloseEndsWhenTheLastQueuedCallIsLeft: nobody waits for anything any more, so Close does
 // not either.
 func TestCloseEndsWhenTheLastQueuedCallIsLeft(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := onMini(t)
 		gate := newGate("blocker")
@@ -68,6 +71,7 @@ func TestCloseEndsWhenTheLastQueuedCallIsLeft(t *testing.T) {
 // TestSender_NoScriptInPipeline: the commands whose script the server has forgotten, and
 // only these, are sent again.
 func TestSender_NoScriptInPipeline(t *testing.T) {
+	t.Parallel()
 	b := onReal(t, nil)
 	gate := newGate("blocker")
 	gate.before = func() {
@@ -76,7 +80,7 @@ func TestSender_NoScriptInPipeline(t *testing.T) {
 		}
 	}
 	b.rdb.AddHook(gate)
-	c := b.client(t, oneSlot, func(o *lettucecompat.Options) { o.CommandTimeout = 10 * time.Second })
+	c := b.client(t, oneSlot, func(o *lettucecompat.Options) { o.CommandTimeout = pace.Hang })
 	replies := gate.fill(t, c, 10)
 	gate.open()
 	for range 11 {
@@ -91,6 +95,7 @@ func TestSender_NoScriptInPipeline(t *testing.T) {
 }
 
 func TestScriptFlush(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		c := b.client(t)
 		for i := range 3 {
@@ -106,6 +111,7 @@ func TestScriptFlush(t *testing.T) {
 
 // TestWire_I7_QueuedIsNeverSent: a caller that leaves the queue takes its command along.
 func TestWire_I7_QueuedIsNeverSent(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := onMini(t)
 		gate := newGate("blocker")
@@ -134,6 +140,7 @@ func TestWire_I7_QueuedIsNeverSent(t *testing.T) {
 // TestWire_I7_AbandonedAreBounded: a hung server costs five round trips per place and no more;
 // when it answers again everything flows.
 func TestWire_I7_AbandonedAreBounded(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := onMini(t)
 		gate := newGate("blocker")
@@ -157,6 +164,7 @@ func TestWire_I7_AbandonedAreBounded(t *testing.T) {
 
 // TestWire_I8_RenewalsHaveTheirOwnCapacity: with every acquire hanging, renewals pass.
 func TestWire_I8_RenewalsHaveTheirOwnCapacity(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := onMini(t)
 		gate := newGate("blocker")
@@ -176,6 +184,7 @@ func TestWire_I8_RenewalsHaveTheirOwnCapacity(t *testing.T) {
 }
 
 func TestCloseRefusesAndWaits(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := onMini(t)
 		gate := newGate("blocker")
@@ -209,6 +218,7 @@ func TestCloseRefusesAndWaits(t *testing.T) {
 
 // TestObservers: every command is reported once with its outcome.
 func TestObservers(t *testing.T) {
+	t.Parallel()
 	b := onMini(t)
 	var stats []lettucecompat.CommandStat
 	c := b.client(t, func(o *lettucecompat.Options) {
@@ -244,6 +254,7 @@ var (
 // TestWire_I12_NoGoroutineWhenIdle: right after a burst nothing is left running, without Close (the
 // bubble's end is checked by synctest: it would never come).
 func TestWire_I12_NoGoroutineWhenIdle(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := onMini(t)
 		c, err := lettucecompat.New(b.rdb, lettucecompat.Options{ClientID: "me"})

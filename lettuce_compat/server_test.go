@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/anteroom/anteroom/internal/pace"
 	"github.com/anteroom/anteroom/internal/testredis"
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 )
@@ -16,11 +17,12 @@ import (
 // TestWire_I3_GoneOnlyFromMaster: a read-only replica answers nothing but failures, also
 // where the field is really not there, and for keys of another type.
 func TestWire_I3_GoneOnlyFromMaster(t *testing.T) {
+	t.Parallel()
 	master := testredis.Start(t, "--repl-diskless-sync-delay", "0")
 	mc := master.Client(t)
 	b := onReal(t, nil)
 	mc.HSet(ctx, "held", me(1), "1")
-	mc.PExpire(ctx, "held", time.Hour)
+	mc.PExpire(ctx, "held", 2*lease)
 	mc.Set(ctx, "string", "x", 0)
 	host, port, _ := net.SplitHostPort(master.Addr())
 	if err := b.raw.Do(ctx, "replicaof", host, port).Err(); err != nil {
@@ -73,6 +75,7 @@ func (b *bed) user(t *testing.T, rules ...any) *redis.Client {
 // TestACLOneChannelRefused: the refusal of one channel does not keep others from being
 // confirmed, though they were asked for together.
 func TestACLOneChannelRefused(t *testing.T) {
+	t.Parallel()
 	b := onReal(t, nil)
 	c := newClient(t, b.user(t, "~*", "+@all", "resetchannels", "&lock:release:good*", "&anteroom:client:*"))
 	var good []*lettucecompat.Watch
@@ -93,6 +96,7 @@ func TestACLOneChannelRefused(t *testing.T) {
 }
 
 func TestACLWithoutPermissions(t *testing.T) {
+	t.Parallel()
 	b := onReal(t, nil)
 	for name, rules := range map[string][]any{
 		"without scripts":         {"~*", "&*", "+@all", "-@scripting"},
@@ -118,6 +122,7 @@ func TestACLWithoutPermissions(t *testing.T) {
 }
 
 func TestWrongPassword(t *testing.T) {
+	t.Parallel()
 	b := onReal(t, nil)
 	rdb := redis.NewClient(options(b.real.Addr(), b.net.Dial, func(o *redis.Options) { o.Username, o.Password = "nobody", "wrong" }))
 	defer rdb.Close()
@@ -127,6 +132,7 @@ func TestWrongPassword(t *testing.T) {
 }
 
 func TestOutOfMemory(t *testing.T) {
+	t.Parallel()
 	b := onReal(t, nil)
 	c := b.client(t)
 	want(t, "acquire", c.State(ctx, fenced("held", 1)).Outcome, ok)
@@ -143,6 +149,7 @@ func TestOutOfMemory(t *testing.T) {
 
 // TestReplicas: Extend says how many have confirmed, and gives nothing back.
 func TestReplicas(t *testing.T) {
+	t.Parallel()
 	b := onReal(t, []string{"--repl-diskless-sync-delay", "0"})
 	c := b.client(t)
 	want(t, "ask", c.State(ctx, fenced("k", 1)).Word, has)
@@ -152,7 +159,7 @@ func TestReplicas(t *testing.T) {
 	want(t, "without replica", got.Outcome, refused)
 	want(t, "error", errors.Is(got.Err, lettucecompat.ErrReplicas), true)
 	b.wantHash(t, "k", hash{me(1): "1"})
-	b.wantTTL(t, "k", lease-time.Second, lease)
+	b.wantTTL(t, "k", lease-margin, lease)
 
 	// A renewal that finds nothing has written nothing that could be waited for.
 	b.raw.ConfigResetStat(ctx)
@@ -164,7 +171,7 @@ func TestReplicas(t *testing.T) {
 	host, port, _ := net.SplitHostPort(b.real.Addr())
 	replica := testredis.Start(t, "--replicaof", host, port)
 	rc := replica.Client(t)
-	r.ReplicaTimeout = 5 * time.Second
+	r.ReplicaTimeout = pace.Hang
 	eventually(t, "the replica is connected", func() bool {
 		return strings.Contains(rc.Info(ctx, "replication").Val(), "master_link_status:up")
 	})
@@ -178,6 +185,7 @@ func TestReplicas(t *testing.T) {
 // TestReplicas_WaitsForItsOwnWrite: WAIT speaks about what its connection has written. A renewal writes also where the time to
 // live is long enough, so a replica that is cut off confirms nothing.
 func TestReplicas_WaitsForItsOwnWrite(t *testing.T) {
+	t.Parallel()
 	b := onReal(t, []string{"--repl-diskless-sync-delay", "0"})
 	c := b.client(t)
 	host, port, _ := net.SplitHostPort(b.real.Addr())
@@ -186,29 +194,31 @@ func TestReplicas_WaitsForItsOwnWrite(t *testing.T) {
 	eventually(t, "the replica is connected", func() bool {
 		return strings.Contains(rc.Info(ctx, "replication").Val(), "master_link_status:up")
 	})
-	b.put(t, "k", hash{me(1): "1"}, time.Hour)
+	b.put(t, "k", hash{me(1): "1"}, 2*lease)
 	replica.Pause()
 	defer replica.Resume()
 	r := synced("k", 1)
 	r.ReplicaTimeout = 50 * time.Millisecond
 	want(t, "with a replica that hangs", c.Extend(ctx, r, 0).Outcome, refused)
-	b.wantTTL(t, "k", 59*time.Minute, time.Hour+time.Second)
+	b.wantTTL(t, "k", 2*lease-margin, 2*lease+time.Second)
 }
 
 // Where no script may be loaded a renewal with Replicas goes by EVAL, as others do.
 func TestACL_ReplicasWithoutLoadingScripts(t *testing.T) {
+	t.Parallel()
 	b := onReal(t, nil)
 	b.raw.ScriptFlush(ctx)
 	c := newClient(t, b.user(t, "~*", "&*", "+@all", "-script"))
-	b.put(t, "k", hash{me(1): "1"}, time.Second)
+	b.put(t, "k", hash{me(1): "1"}, callLease)
 	r := synced("k", 1)
 	r.ReplicaTimeout = 20 * time.Millisecond
 	want(t, "renewed, and confirmed by nobody", c.Extend(ctx, r, 0).Outcome, refused)
-	b.wantTTL(t, "k", lease-time.Second, lease)
+	b.wantTTL(t, "k", lease-margin, lease)
 }
 
 // Servers below 7 can be configured to copy scripts to replicas, which write nothing after TIME or PTTL unless they say so.
 func TestScripts_WorkWhereScriptsAreCopied(t *testing.T) {
+	t.Parallel()
 	s := testredis.Start(t)
 	rdb := s.Client(t)
 	if err := rdb.ConfigSet(ctx, "lua-replicate-commands", "no").Err(); err != nil {

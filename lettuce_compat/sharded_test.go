@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/anteroom/anteroom/internal/pace"
 	"github.com/anteroom/anteroom/internal/testredis"
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 )
@@ -19,7 +20,7 @@ import (
 func sharded(t *testing.T, nodes *testredis.Cluster, id string, change ...func(*lettucecompat.Options)) *peer {
 	t.Helper()
 	p := newPeer(t, nodes.Client(t), id, append([]func(*lettucecompat.Options){func(o *lettucecompat.Options) {
-		o.Dialect, o.CommandTimeout = lettucecompat.Redisson, time.Second
+		o.Dialect, o.CommandTimeout = lettucecompat.Redisson, pace.Scale(time.Second)
 	}}, change...)...)
 	eventually(t, "the layout", func() bool {
 		p.State(ctx, asks("warm", 1))
@@ -37,6 +38,7 @@ func subscribers(t *testing.T, s *testredis.Server, channel string) int64 {
 // TestSharded: releases go through the channel of the lock's shard, of which the server knows all
 // subscribers; and each key is listened to at its own master.
 func TestSharded(t *testing.T) {
+	t.Parallel()
 	testredis.Needs(t, "7.0", "channels of shards")
 	nodes := testredis.StartCluster(t, 3, 0)
 	c := sharded(t, nodes, ourUUID)
@@ -72,6 +74,7 @@ func TestSharded(t *testing.T) {
 // TestSharded_MovesWithItsKey: a subscription moves with its slot, and to the new master after a
 // failover, whether the old one has died, hangs, or lives on as a replica. Each move signals.
 func TestSharded_MovesWithItsKey(t *testing.T) {
+	t.Parallel()
 	testredis.Needs(t, "7.0", "channels of shards")
 	const channel = "redisson_lock__channel:{k}"
 	follows := func(t *testing.T, nodes *testredis.Cluster, move func(old *testredis.Server) *testredis.Server) {
@@ -82,7 +85,7 @@ func TestSharded_MovesWithItsKey(t *testing.T) {
 		now := move(old)
 		select {
 		case <-w.C():
-		case <-time.After(40 * time.Second): // each question for the layout that meets a hung node takes ReadTimeout, 5 s
+		case <-time.After(pace.Hang): // each question for the layout that meets a hung node takes ReadTimeout, 5 s
 			t.Fatal("no signal of the move")
 		}
 		eventually(t, "listens to the new master", func() bool { return subscribers(t, now, channel) == 1 })
@@ -129,6 +132,7 @@ func TestSharded_MovesWithItsKey(t *testing.T) {
 // TestSharded_ASilentConnectionIsGivenUp: one over which nothing comes, not even the answer to a ping, is
 // made anew, and its channels are confirmed again.
 func TestSharded_ASilentConnectionIsGivenUp(t *testing.T) {
+	t.Parallel()
 	testredis.Needs(t, "7.0", "channels of shards")
 	nodes := testredis.StartCluster(t, 1, 0)
 	c := sharded(t, nodes, ourUUID)
@@ -142,6 +146,7 @@ func TestSharded_ASilentConnectionIsGivenUp(t *testing.T) {
 // TestSharded_AnOldCluster: one that knows no channels of shards is reached through ordinary ones, as
 // Redisson does it there.
 func TestSharded_AnOldCluster(t *testing.T) {
+	t.Parallel()
 	var without []string
 	if testredis.AtLeast("7.0") {
 		without = []string{"--rename-command", "SPUBLISH", "", "--rename-command", "SSUBSCRIBE", ""}
@@ -165,6 +170,7 @@ func TestSharded_AnOldCluster(t *testing.T) {
 
 // A name that Redisson would expect in another slot is refused on a Cluster, and only there.
 func TestSharded_NamesThatRedissonCannotUse(t *testing.T) {
+	t.Parallel()
 	nodes := testredis.StartCluster(t, 1, 0)
 	single := onReal(t, nil).redisson(t, ourUUID)
 	for _, d := range []lettucecompat.Dialect{lettucecompat.DesignDocument, lettucecompat.Redisson, lettucecompat.RedissonUnsharded} {
@@ -204,6 +210,7 @@ func (g gated) MasterForKey(ctx context.Context, key string) (*redis.Client, err
 // TestSharded_AWatchThatIsClosedImmediately: one that goes while its connection is being made takes nothing
 // along, and the next one is served.
 func TestSharded_AWatchThatIsClosedImmediately(t *testing.T) {
+	t.Parallel()
 	nodes := testredis.StartCluster(t, 1, 0)
 	g := gated{nodes.Client(t), make(chan struct{}), make(chan struct{})}
 	c := newClient(t, g, func(o *lettucecompat.Options) { o.ClientID, o.Dialect = ourUUID, lettucecompat.Redisson })
@@ -218,6 +225,7 @@ func TestSharded_AWatchThatIsClosedImmediately(t *testing.T) {
 
 // Close ends the connections to all shards, and what is listened to is signalled.
 func TestSharded_Close(t *testing.T) {
+	t.Parallel()
 	testredis.Needs(t, "7.0", "channels of shards")
 	nodes := testredis.StartCluster(t, 3, 0)
 	var ups atomic.Int32

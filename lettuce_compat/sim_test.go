@@ -300,6 +300,7 @@ var modes = func() (list []mode) {
 
 // TestUnits_S5_S11_S24_Simulation plays all modes, each under some seeds.
 func TestUnits_S5_S11_S24_Simulation(t *testing.T) {
+	t.Parallel()
 	b := onReal(t, nil)
 	sha := loadSim(t, b.raw)
 	for _, m := range modes {

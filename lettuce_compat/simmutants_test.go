@@ -47,6 +47,7 @@ var simMutants = []simMutant{
 
 // TestUnits_SimulationFindsMutants plays each mutant until it is found: in the mode that finds it soonest, with ANTEROOM_LONG in all.
 func TestUnits_SimulationFindsMutants(t *testing.T) {
+	t.Parallel()
 	b := onReal(t, nil)
 	long := os.Getenv("ANTEROOM_LONG") != ""
 	for _, m := range simMutants {

@@ -14,6 +14,7 @@ import (
 // TestSender_IsNotHeldUpByAFewConnections: a firewall has forgotten four idle connections, and the
 // round trips on them get no answer. They do not keep all the others waiting.
 func TestSender_IsNotHeldUpByAFewConnections(t *testing.T) {
+	t.Parallel()
 	for _, keep := range []bool{false, true} {
 		t.Run(fmt.Sprintf("keep=%v", keep), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

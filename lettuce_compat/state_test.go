@@ -11,6 +11,7 @@ import (
 
 // TestState_Turns walks through the life of a lock between two clients.
 func TestState_Turns(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		a, x := b.peer(t, "a"), b.peer(t, "x")
 		got := a.takes()
@@ -18,7 +19,7 @@ func TestState_Turns(t *testing.T) {
 		want(t, "contended", got.Contended, false)
 		want(t, "unit", got.Unit, a.n)
 		b.holds(t, a)
-		b.wantTTL(t, "k", callLease-time.Second, callLease)
+		b.wantTTL(t, "k", callLease-margin, callLease)
 
 		got = x.waits(0)
 		want(t, "holder", got.Holder, a.field(a.unit))
@@ -32,7 +33,7 @@ func TestState_Turns(t *testing.T) {
 		got = x.wantWord("renew", x.state(unit, 1, 1), has)
 		want(t, "contended", got.Contended, true)
 		want(t, "unit", got.Unit, x.unit)
-		b.wantTTL(t, "k", lease-time.Second, lease+time.Millisecond)
+		b.wantTTL(t, "k", lease-margin, lease+time.Millisecond)
 
 		x.releases()
 		want(t, "contended", a.called().Contended, false)
@@ -45,6 +46,7 @@ func TestState_Turns(t *testing.T) {
 // TestWire_I13_P1_VoidChangesNothing: a record with the number of the statement, or a greater one, voids it: a unit and a
 // place alike.
 func TestWire_I13_P1_VoidChangesNothing(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		a, x := b.peer(t, "a"), b.peer(t, "x")
 		a.takes()
@@ -78,6 +80,7 @@ func TestWire_I13_P1_VoidChangesNothing(t *testing.T) {
 // TestState_P2_ARecordBelowSinceIsNotHad: a late statement has left a unit. It is not the client's: it is neither kept,
 // renewed nor given back, and refuses as anybody's, for its call lease.
 func TestState_P2_ARecordBelowSinceIsNotHad(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		a := b.peer(t, "a")
 		a.takes()
@@ -105,6 +108,7 @@ func TestState_P2_ARecordBelowSinceIsNotHad(t *testing.T) {
 // TestState_P2_WhatMayBeLeftGoes: who has nothing names the least number that may have left something. All from there on
 // goes: the unit, and the place, whose position is kept by an ask.
 func TestState_P2_WhatMayBeLeftGoes(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		a := b.peer(t, "a")
 		for _, wants := range []uint8{0, 1} {
@@ -133,6 +137,7 @@ func TestState_P2_WhatMayBeLeftGoes(t *testing.T) {
 
 // TestWire_I5_P3_EveryRow: each row of the table on each state in which Redis can be.
 func TestWire_I5_P3_EveryRow(t *testing.T) {
+	t.Parallel()
 	type row struct {
 		name       string
 		have       lettucecompat.Have
@@ -196,6 +201,7 @@ func TestWire_I5_P3_EveryRow(t *testing.T) {
 
 // TestState_P3_ATurnLetsTheOthersIn: what is given back goes to the first in line, and the client waits behind all.
 func TestState_P3_ATurnLetsTheOthersIn(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		a, x, y := b.peer(t, "a"), b.peer(t, "x"), b.peer(t, "y")
 		a.takes()
@@ -217,6 +223,7 @@ func TestState_P3_ATurnLetsTheOthersIn(t *testing.T) {
 
 // TestState_P3_ATurnAloneIsANewGrant: a new number, the call lease, and one message of a release.
 func TestState_P3_ATurnAloneIsANewGrant(t *testing.T) {
+	t.Parallel()
 	b := onReal(t, nil)
 	a := b.peer(t, "a")
 	a.takes()
@@ -229,6 +236,7 @@ func TestState_P3_ATurnAloneIsANewGrant(t *testing.T) {
 
 // TestState_P3_AnAskGivesBackInSilence: what is left of an ask without an answer goes, and the lock is taken again in the same step.
 func TestState_P3_AnAskGivesBackInSilence(t *testing.T) {
+	t.Parallel()
 	b := onReal(t, nil)
 	a := b.peer(t, "a")
 	a.takes()
@@ -245,6 +253,7 @@ func TestState_P3_AnAskGivesBackInSilence(t *testing.T) {
 
 // TestState_P3_AFreeLockGoesToTheFirst: be it found by whom it may.
 func TestState_P3_AFreeLockGoesToTheFirst(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		for name, states := range map[string]func(x, y, z *peer){
 			"an ask":                   func(_, _, z *peer) { z.waits(1) },
@@ -275,32 +284,34 @@ func TestState_P3_AFreeLockGoesToTheFirst(t *testing.T) {
 
 // TestWire_I4_P4_ShortFirst: what is new has the call lease, what is kept gets the lease, and no statement lowers a time to live.
 func TestWire_I4_P4_ShortFirst(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		a, x := b.peer(t, "a"), b.peer(t, "x")
 		a.takes()
-		b.wantTTL(t, "k", callLease-time.Second, callLease)
+		b.wantTTL(t, "k", callLease-margin, callLease)
 		a.wantWord("renew", a.state(unit, 1, 1), has)
-		b.wantTTL(t, "k", lease-time.Second, lease+time.Millisecond)
-		b.raw.PExpire(ctx, "k", time.Hour) // an Extend
+		b.wantTTL(t, "k", lease-margin, lease+time.Millisecond)
+		b.raw.PExpire(ctx, "k", 2*lease) // an Extend
 		got := a.wantWord("renew", a.state(unit, 1, 1), has)
-		want(t, "answer", got.TTL > 59*time.Minute, true)
-		b.wantTTL(t, "k", 59*time.Minute, time.Hour+time.Second)
+		want(t, "answer", got.TTL > 2*lease-margin, true)
+		b.wantTTL(t, "k", 2*lease-margin, 2*lease+time.Second)
 		x.waits(0)
 		x.wantWord("confirm", x.confirm(), waits)
-		b.wantTTL(t, "k", 59*time.Minute, time.Hour+time.Second)
+		b.wantTTL(t, "k", 2*lease-margin, 2*lease+time.Second)
 		a.releases()
 		x.called()
-		b.wantTTL(t, "k", callLease-time.Second, callLease)
+		b.wantTTL(t, "k", callLease-margin, callLease)
 		// A confirmation that finds the call raises nothing.
-		b.raw.PExpire(ctx, "k", time.Second)
+		b.raw.PExpire(ctx, "k", callLease/2)
 		got = x.wantWord("confirm", x.confirm(), has)
-		want(t, "what is left", got.TTL > 0 && got.TTL <= time.Second, true)
-		b.wantTTL(t, "k", 0, time.Second)
+		want(t, "what is left", got.TTL > 0 && got.TTL <= callLease/2, true)
+		b.wantTTL(t, "k", 0, callLease/2)
 	})
 }
 
 // TestState_P13_ATryLeavesNothing: it is granted or refused, and takes a place of its client along.
 func TestState_P13_ATryLeavesNothing(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		a, x, y := b.peer(t, "a"), b.peer(t, "x"), b.peer(t, "y")
 		x.wantWord("try", x.try(), has)
@@ -328,6 +339,7 @@ func TestState_P13_ATryLeavesNothing(t *testing.T) {
 // TestState_MinHold: the mark keeps the key taken until its end, the first ones learn how long, and nobody
 // is called before.
 func TestState_MinHold(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		a, x, y, z := b.peer(t, "a"), b.peer(t, "x"), b.peer(t, "y"), b.peer(t, "z")
 		a.takes()
@@ -337,12 +349,12 @@ func TestState_MinHold(t *testing.T) {
 		a.contended()
 		mark := a.field(a.unit) + ":kept"
 		s := a.statement(unit, 0, 0)
-		s.Mark = 3 * time.Second
+		s.Mark = callLease
 		a.wantWord("release", a.State(ctx, s), hasNothing)
 		b.wantHash(t, "k", hash{mark: "1"})
-		b.wantTTL(t, "k", 2*time.Second, 3*time.Second)
+		b.wantTTL(t, "k", callLease-margin, callLease)
 		for _, p := range []*peer{x, y} {
-			want(t, "retries after its last ms", p.retries(), 3001*time.Millisecond)
+			want(t, "retries after its last ms", p.retries(), callLease+time.Millisecond)
 		}
 		z.silent()
 		got := x.wantWord("confirm", x.confirm(), waits)
@@ -364,6 +376,7 @@ func TestState_MinHold(t *testing.T) {
 
 // TestState_LeavingNearTheHead: who moves up there retries after the end of the holder, and is asked to.
 func TestState_LeavingNearTheHead(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		var all []*peer
 		for i := range 5 {
@@ -390,6 +403,7 @@ func TestState_LeavingNearTheHead(t *testing.T) {
 
 // TestState_Names: the words of CommandStat, labels and logs.
 func TestState_Names(t *testing.T) {
+	t.Parallel()
 	b := onMini(t)
 	var names []string
 	a := b.peer(t, "a", func(o *lettucecompat.Options) {
@@ -407,6 +421,7 @@ func TestState_Names(t *testing.T) {
 
 // TestState_RefusesWhatNoScriptMaySee: numbers of another length, and what is no statement.
 func TestState_RefusesWhatNoScriptMaySee(t *testing.T) {
+	t.Parallel()
 	b := onMini(t)
 	a := b.peer(t, "a")
 	good := a.statement(nothing, 0, 1)

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/anteroom/anteroom/internal/faultnet"
+	"github.com/anteroom/anteroom/internal/pace"
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 )
 
@@ -34,6 +35,7 @@ func quiet(t testing.TB, w *lettucecompat.Watch) {
 }
 
 func TestWire_I9_WokenByRelease(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		holder := b.client(t)
 		waiter := newClient(t, b.raw, func(o *lettucecompat.Options) { o.ClientID = "you" })
@@ -56,6 +58,7 @@ func TestWire_I9_WokenByRelease(t *testing.T) {
 // TestWire_I9_Resubscribed: after the connection was killed every watch is signalled,
 // because a message may have been lost in between.
 func TestWire_I9_Resubscribed(t *testing.T) {
+	t.Parallel()
 	b := onReal(t, nil)
 	changes := make(chan bool, 10)
 	c := b.client(t, func(o *lettucecompat.Options) { o.OnSubscription = func(up bool, _ error) { changes <- up } })
@@ -73,6 +76,7 @@ func TestWire_I9_Resubscribed(t *testing.T) {
 }
 
 func TestReconnect(t *testing.T) {
+	t.Parallel()
 	b := onReal(t, nil)
 	c := b.client(t)
 	w := watchConfirmed(t, c, "k")
@@ -93,11 +97,12 @@ func (s split) Subscribe(ctx context.Context, channels ...string) *redis.PubSub 
 }
 
 func TestProbe(t *testing.T) {
+	t.Parallel()
 	b := onReal(t, nil)
 	subnet := faultnet.New(nil)
 	sub := redis.NewClient(options(b.real.Addr(), subnet.Dial))
 	defer sub.Close()
-	c := newClient(t, split{b.rdb, sub}, func(o *lettucecompat.Options) { o.CommandTimeout = 200 * time.Millisecond })
+	c := newClient(t, split{b.rdb, sub}, func(o *lettucecompat.Options) { o.CommandTimeout = pace.Scale(300 * time.Millisecond) })
 	if err := c.Probe(ctx); err != nil {
 		t.Fatalf("nothing is subscribed: %v", err)
 	}
@@ -124,6 +129,7 @@ func TestProbe(t *testing.T) {
 // TestAWatchEndsItsSubscription: with the last watch of a channel, so that we are no foreign listener to the releases
 // of others. A watch that comes immediately finds it made anew.
 func TestAWatchEndsItsSubscription(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := onMini(t)
 		c := b.client(t)
@@ -162,6 +168,7 @@ func TestAWatchEndsItsSubscription(t *testing.T) {
 // TestWatchesWhileDownLeaveNothing: with no connection at all a watch costs its own
 // memory only.
 func TestWatchesWhileDownLeaveNothing(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := onMini(t)
 		b.net.Refuse()
@@ -183,6 +190,7 @@ func TestWatchesWhileDownLeaveNothing(t *testing.T) {
 }
 
 func TestMalformedMessages(t *testing.T) {
+	t.Parallel()
 	b := onReal(t, nil)
 	warnings := make(chan lettucecompat.Warning, 10)
 	forced := make(chan string, 10)
@@ -208,6 +216,7 @@ func TestMalformedMessages(t *testing.T) {
 }
 
 func TestForceReleaseNotifiesTheHolder(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		forced := make(chan lettucecompat.Message, 10)
 		holder := b.client(t, func(o *lettucecompat.Options) {
@@ -230,6 +239,7 @@ func TestForceReleaseNotifiesTheHolder(t *testing.T) {
 // A connection that fails is reported down when it fails, not when go-redis has given up
 // making another one to a server that is silent.
 func TestSubscriber_DownIsReportedImmediately(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		type change struct {
 			up bool

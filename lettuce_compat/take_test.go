@@ -10,19 +10,20 @@ import (
 // TestTake: the lock goes to the place, ahead of the line, for a call lease, or for what was left where it comes from a
 // field. A command whose place has gone or was confirmed since, or whose field is not there, changes nothing.
 func TestTake(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		a, line := b.standInLine(t, "x", "y")
 		y := line[1]
 		take := func(from string, place uint64) lettucecompat.TakeReply {
 			y.n++
-			return y.Take(ctx, lettucecompat.Taking{Key: "k", From: from, Place: place, Unit: y.n, Terms: terms}, time.Second)
+			return y.Take(ctx, lettucecompat.Taking{Key: "k", From: from, Place: place, Unit: y.n, Terms: terms}, 0)
 		}
 		before := y.n
 		want(t, "a field that is not there", take("a:nobody", before).Outcome, gone)
 		y.wantWord("confirm", y.confirm(), waits)
 		confirmed := y.n
 		want(t, "a place that was confirmed since", take("", before).Outcome, refused)
-		want(t, "a place that is not there", a.Take(ctx, lettucecompat.Taking{Key: "k", Place: a.n, Unit: a.n + 1, Terms: terms}, time.Second).Outcome, refused)
+		want(t, "a place that is not there", a.Take(ctx, lettucecompat.Taking{Key: "k", Place: a.n, Unit: a.n + 1, Terms: terms}, 0).Outcome, refused)
 		b.holds(t, a)
 		r := take(a.field(a.unit), confirmed)
 		want(t, "outcome", r.Outcome, ok)
@@ -40,6 +41,7 @@ func TestTake(t *testing.T) {
 // TestState_FirstIsAheadOfTheLine: what a client gives back with an ask or a turn that says First is its own again. Nobody
 // of the line is called.
 func TestState_FirstIsAheadOfTheLine(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		a, line := b.standInLine(t, "x")
 		for _, have := range []lettucecompat.Have{nothing, unit} {
@@ -58,6 +60,7 @@ func TestState_FirstIsAheadOfTheLine(t *testing.T) {
 
 // TestState_ARepeatedReleaseFindsItsMark: the one before has given the unit back, so it is not lost.
 func TestState_ARepeatedReleaseFindsItsMark(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		a := b.peer(t, "a")
 		a.takes()

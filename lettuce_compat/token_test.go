@@ -26,6 +26,7 @@ func (b *bed) wantRecord(t testing.TB, token int64) {
 
 // TestWire_I11_P16_TokensGrow: across grants, calls, turns, FLUSHALL, and a record that was not used for long.
 func TestWire_I11_P16_TokensGrow(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		a, x := b.fencedPeer(t, "a"), b.fencedPeer(t, "x")
 		last := int64(0)
@@ -70,6 +71,7 @@ func TestWire_I11_P16_TokensGrow(t *testing.T) {
 
 // TestState_P16_TheLastTokenRaisesTheRecord: a give-back names it. Who is late raises nothing.
 func TestState_P16_TheLastTokenRaisesTheRecord(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		a := b.fencedPeer(t, "a")
 		give := func(wants uint8, last int64) lettucecompat.Answer {
@@ -111,6 +113,7 @@ func TestState_P16_TheLastTokenRaisesTheRecord(t *testing.T) {
 // TestState_P16_WithoutTheRecord: the confirmation of a unit that nobody has entered makes a record that was deleted anew;
 // the renewal of one that is in use leaves it alone.
 func TestState_P16_WithoutTheRecord(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		a, x := b.fencedPeer(t, "a"), b.fencedPeer(t, "x")
 		a.takes()
@@ -127,6 +130,7 @@ func TestState_P16_WithoutTheRecord(t *testing.T) {
 
 // TestState_P16_CalledByWhoDoesNotFence: the call has no token, and its confirmation makes one.
 func TestState_P16_CalledByWhoDoesNotFence(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		a, x := b.peer(t, "a"), b.fencedPeer(t, "x")
 		last := x.takes().Token
@@ -143,6 +147,7 @@ func TestState_P16_CalledByWhoDoesNotFence(t *testing.T) {
 // TestState_P16_CalledWhereTheRecordCannotBeWritten: nobody who fences has the unit without a token, and who leaves gives
 // it back.
 func TestState_P16_CalledWhereTheRecordCannotBeWritten(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		a, x := b.peer(t, "a"), b.fencedPeer(t, "x")
 		a.takes()
@@ -164,6 +169,7 @@ func TestState_P16_CalledWhereTheRecordCannotBeWritten(t *testing.T) {
 // TestState_P16_ARecordOfAnotherType: is an error as long as nothing was given back; a turn is refused then, and has
 // nothing. Nobody is called without a token.
 func TestState_P16_ARecordOfAnotherType(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		a, x := b.fencedPeer(t, "a"), b.fencedPeer(t, "x")
 		a.takes()
@@ -189,6 +195,7 @@ func TestState_P16_ARecordOfAnotherType(t *testing.T) {
 // TestState_P16_RedissonsCounter: the tokens are RFencedLock's: one counter for both, without a time to live, which a grant
 // of ours raises to the clock.
 func TestState_P16_RedissonsCounter(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		const counter = "redisson_lock_token:{k}"
 		a := b.redisson(t, ourUUID)
@@ -253,6 +260,7 @@ func TestState_P16_RedissonsCounter(t *testing.T) {
 // TestState_P16_TokensOfTwoDialectsGrow: each has a counter of its own, and both follow the clock. Until a hold is given
 // back, fewer tokens were handed out than the half of its microseconds.
 func TestState_P16_TokensOfTwoDialectsGrow(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		d, r := b.fencedPeer(t, "d"), b.redisson(t, ourUUID)
 		r.terms = fencedTerms

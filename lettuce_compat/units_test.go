@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/anteroom/anteroom/internal/pace"
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 )
 
@@ -16,12 +17,12 @@ const all = lettucecompat.AllUnits
 
 // The terms of an RWMutex, of one with tokens, and of a Semaphore.
 var (
-	rwTerms       = &lettucecompat.Terms{Call: callLease, Lease: lease, Life: lease}
-	fencedRWTerms = &lettucecompat.Terms{Call: callLease, Lease: lease, Life: lease, Fenced: true, RecordTime: lettucecompat.DefaultRecordTime}
+	rwTerms       = &lettucecompat.Terms{Call: callLease, Lease: lease, Life: life}
+	fencedRWTerms = &lettucecompat.Terms{Call: callLease, Lease: lease, Life: life, Fenced: true, RecordTime: lettucecompat.DefaultRecordTime}
 )
 
 func semaphore(capacity int64) *lettucecompat.Terms {
-	return &lettucecompat.Terms{Call: callLease, Lease: lease, Life: lease, Capacity: capacity}
+	return &lettucecompat.Terms{Call: callLease, Lease: lease, Life: life, Capacity: capacity}
 }
 
 // units is a statement of p under its next number: what it has (-1: a place), keeps and wants.
@@ -91,6 +92,7 @@ func (b *bed) unitsPeer(t testing.TB, id string, terms *lettucecompat.Terms) *pe
 
 // TestUnits_S13_EveryRow: each row of the table of UnitsStatement on each state in which Redis can be.
 func TestUnits_S13_EveryRow(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		for _, r := range []struct {
 			name             string
@@ -142,6 +144,7 @@ func TestUnits_S13_EveryRow(t *testing.T) {
 // TestUnits_S11_OneKey: all that holders have is one hash at the plain key, whose header counts them. The line is beside it, and
 // so is the record of the tokens.
 func TestUnits_S11_OneKey(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		a, x, y := b.unitsPeer(t, "a", semaphore(7)), b.unitsPeer(t, "x", semaphore(5)), b.unitsPeer(t, "y", semaphore(7))
 		z := b.unitsPeer(t, "z", fencedRWTerms)
@@ -170,6 +173,7 @@ func TestUnits_S11_OneKey(t *testing.T) {
 
 // TestUnits_S12_I13_VoidChangesNothing: a record or a place with the number of the statement, or a greater one, voids it.
 func TestUnits_S12_I13_VoidChangesNothing(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		a, x := b.unitsPeer(t, "a", rwTerms), b.unitsPeer(t, "x", rwTerms)
 		a.reads()
@@ -192,6 +196,7 @@ func TestUnits_S12_I13_VoidChangesNothing(t *testing.T) {
 // TestUnits_S13_Lost: units that were deleted, or that are of a late statement, are not had; also after a call of the place that
 // was confirmed with them.
 func TestUnits_S13_Lost(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		a, x := b.unitsPeer(t, "a", rwTerms), b.unitsPeer(t, "x", rwTerms)
 		a.reads()
@@ -218,19 +223,20 @@ func TestUnits_S13_Lost(t *testing.T) {
 // TestUnits_S15_S17_S18_Ends: what is new ends after the call lease, what is kept after the lease; who comes after that finds it free,
 // and the key lives until the last end.
 func TestUnits_S15_S17_S18_Ends(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
-		short := &lettucecompat.Terms{Call: 500 * time.Millisecond, Lease: 10 * time.Second, Life: lease}
+		short := &lettucecompat.Terms{Call: pace.Scale(time.Second), Lease: lease, Life: life}
 		a, x, y := b.unitsPeer(t, "a", short), b.unitsPeer(t, "x", short), b.unitsPeer(t, "y", short)
 		want(t, "TTL of a grant", a.reads().TTL, short.Call)
 		x.reads()
 		got := x.wants("renew", has, x.units(1, 1, 1))
 		want(t, "TTL", got.TTL, short.Lease)
-		b.wantTTL(t, "k", short.Lease, short.Lease+2*time.Second)
+		b.wantTTL(t, "k", short.Lease-margin, short.Lease+2*time.Second)
 		got = y.wants("write", waits, y.units(0, 0, all))
 		want(t, "next", got.Next <= short.Call, true)
 		a.contended()
 		x.contended()
-		eventually(t, "a's is over", func() bool { return y.StateUnits(ctx, y.units(-1, all, all)).Next > time.Second })
+		eventually(t, "a's is over", func() bool { return y.StateUnits(ctx, y.units(-1, all, all)).Next > lease/2 })
 		_, there := b.hash(t, "k")["a"]
 		want(t, "a is there", there, false)
 		a.wants("renew", lost, a.units(1, 1, 1))
@@ -244,6 +250,7 @@ func TestUnits_S15_S17_S18_Ends(t *testing.T) {
 // TestUnits_S19_OnePlace: a client has one place, and whatever it states next keeps its position: an ask that was repeated, a
 // confirmation, another want, units beside it. Each begins the place's life anew. Who does not confirm it loses it.
 func TestUnits_S19_OnePlace(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		a, x, y := b.unitsPeer(t, "a", semaphore(7)), b.unitsPeer(t, "x", semaphore(7)), b.unitsPeer(t, "y", semaphore(7))
 		a.wants("5", has, a.units(0, 0, 5))
@@ -257,7 +264,7 @@ func TestUnits_S19_OnePlace(t *testing.T) {
 		}{
 			{"less", 2, 2, 5}, {"a turn", 2, 0, 6}, {"an ask", 0, 0, 6}, {"a confirmation", -1, 6, 6}, {"less, by its place", -1, 3, 3}, {"more", -1, 6, 6},
 		} {
-			b.age(t, x, lease/2)
+			b.age(t, x, life/2)
 			got := x.wants(s.name, waits, x.units(s.have, s.keep, s.want))
 			want(t, s.name+": ahead", got.Ahead, 0)
 			line := b.hash(t, lineOfK)
@@ -265,7 +272,7 @@ func TestUnits_S19_OnePlace(t *testing.T) {
 			want(t, s.name+": places", strings.Fields(line[":"])[2], "2")
 			left, err := strconv.ParseInt(b.placeOf("x")[3], 10, 64)
 			left -= b.raw.Time(ctx).Val().UnixMilli()
-			want(t, s.name+": its life begins anew", err == nil && left > (lease*3/4).Milliseconds() && left <= lease.Milliseconds(), true)
+			want(t, s.name+": its life begins anew", err == nil && left > (life*3/4).Milliseconds() && left <= life.Milliseconds(), true)
 			if s.name == "a turn" { // 2 are free: x does not fit, so y must wait behind it
 				want(t, "behind: ahead", y.wants("confirm", waits, y.units(-1, 1, 1)).Ahead, 1)
 			}
@@ -278,6 +285,7 @@ func TestUnits_S19_OnePlace(t *testing.T) {
 
 // TestUnits_S20_Calls: those are called for whom the units suffice, up to the first for whom they do not; nobody passes it, and a try is refused.
 func TestUnits_S20_Calls(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		var p []*peer
 		for i := range 6 {
@@ -307,6 +315,7 @@ func TestUnits_S20_Calls(t *testing.T) {
 
 // TestUnits_S20_OwnUnitsDoNotCount, and who has enough waits again for nobody but others.
 func TestUnits_S20_S23_OwnUnits(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		a, x := b.unitsPeer(t, "a", rwTerms), b.unitsPeer(t, "x", rwTerms)
 		a.reads()
@@ -328,6 +337,7 @@ func TestUnits_S20_S23_OwnUnits(t *testing.T) {
 
 // TestUnits_S20_MoreThan64: one script calls 64; the last in line continues.
 func TestUnits_S20_MoreThan64(t *testing.T) {
+	t.Parallel()
 	b := onReal(t, nil)
 	a := b.unitsPeer(t, "a", rwTerms)
 	a.writes()
@@ -352,6 +362,7 @@ func TestUnits_S20_MoreThan64(t *testing.T) {
 
 // TestUnits_S21_WhoDoesNotListen is passed and keeps its place.
 func TestUnits_S21_WhoDoesNotListen(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		a, x, y := b.unitsPeer(t, "a", rwTerms), b.unitsPeer(t, "x", rwTerms), b.unitsPeer(t, "y", rwTerms)
 		a.writes()
@@ -369,15 +380,16 @@ func TestUnits_S21_WhoDoesNotListen(t *testing.T) {
 
 // TestUnits_S22_ContendedOnce: all who hold hear once that somebody waits, also more than a script notifies.
 func TestUnits_S22_ContendedOnce(t *testing.T) {
+	t.Parallel()
 	b := onReal(t, nil)
 	a, w := b.unitsPeer(t, "a", rwTerms), b.unitsPeer(t, "w", rwTerms)
 	const others = 300
-	ends := time.Now().Add(time.Minute).UnixMilli()
+	ends := time.Now().Add(lease).UnixMilli()
 	h := map[string]string{":": fmt.Sprintf("rw %d %d %d %d", all, others, ends, ends)}
 	for i := range others {
 		h[fmt.Sprint("r", i)] = fmt.Sprintf("%d 1 %d 0 %d", first, ends, all)
 	}
-	b.put(t, "k", h, time.Minute)
+	b.put(t, "k", h, lease)
 	a.reads()
 	w.wants("write", waits, w.units(0, 0, all))
 	notified := func() (n int) {
@@ -401,6 +413,7 @@ func TestUnits_S22_ContendedOnce(t *testing.T) {
 
 // TestUnits_S6_LeastCapacity: of those who hold counts, and no longer than they hold.
 func TestUnits_S6_LeastCapacity(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		a, x, y := b.unitsPeer(t, "a", semaphore(7)), b.unitsPeer(t, "x", semaphore(5)), b.unitsPeer(t, "y", semaphore(7))
 		want(t, "capacity", a.wants("3 of 7", has, a.units(0, 0, 3)).Capacity, int64(7))
@@ -420,6 +433,7 @@ func TestUnits_S6_LeastCapacity(t *testing.T) {
 // TestUnits_S5_Tokens: a writer's is above all before it. A reader's is not below those of the writer before it, be they named or
 // not, equal to that of the readers beside it, and below that of the next writer.
 func TestUnits_S5_Tokens(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		a, x := b.unitsPeer(t, "a", fencedRWTerms), b.unitsPeer(t, "x", fencedRWTerms)
 		r := a.reads() // makes the record
@@ -445,6 +459,7 @@ func TestUnits_S5_Tokens(t *testing.T) {
 
 // TestUnits_S8_OneKeyOneKind: each kind refuses the others with an error that names what is there, and changes nothing.
 func TestUnits_S8_OneKeyOneKind(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		rw, sem, mutex := b.unitsPeer(t, "rw", rwTerms), b.unitsPeer(t, "sem", semaphore(7)), b.peer(t, "mutex")
 		refuses := func(what string, says string, outcome lettucecompat.Outcome, err error) {
@@ -490,6 +505,7 @@ func TestUnits_S8_OneKeyOneKind(t *testing.T) {
 
 // TestUnits_S8_APlaceOfAnotherKindIsNotCalled: it blocks until it ends.
 func TestUnits_S8_APlaceOfAnotherKindIsNotCalled(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		a, x := b.unitsPeer(t, "a", rwTerms), b.peer(t, "x")
 		x.takes()
@@ -497,7 +513,7 @@ func TestUnits_S8_APlaceOfAnotherKindIsNotCalled(t *testing.T) {
 		y.waits(0)
 		b.raw.Del(ctx, "k")
 		want(t, "ahead", a.wants("read", waits, a.units(0, 0, 1)).Ahead, 1)
-		b.age(t, y, time.Hour)
+		b.age(t, y, 2*lease)
 		a.wants("confirm", has, a.units(-1, 1, 1))
 		y.silent()
 	})
@@ -505,6 +521,7 @@ func TestUnits_S8_APlaceOfAnotherKindIsNotCalled(t *testing.T) {
 
 // TestUnits_InspectAndForce: a tool sees who has what and who waits, and deletes it; holders and waiters hear of that.
 func TestUnits_InspectAndForce(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		a, x, w := b.unitsPeer(t, "a", semaphore(7)), b.unitsPeer(t, "x", semaphore(5)), b.unitsPeer(t, "w", semaphore(7))
 		a.wants("3", has, a.units(0, 0, 3))
@@ -539,11 +556,12 @@ func TestUnits_InspectAndForce(t *testing.T) {
 // TestUnits_InspectShowsNoDead: whose lease is over has nothing, though no script has removed its record yet. Not on
 // miniredis, where a key can end between two commands of a script.
 func TestUnits_InspectShowsNoDead(t *testing.T) {
+	t.Parallel()
 	b := onReal(t, nil)
 	with := func(capacity int64, call time.Duration) *lettucecompat.Terms {
-		return &lettucecompat.Terms{Call: call, Lease: 10 * time.Second, Life: lease, Capacity: capacity}
+		return &lettucecompat.Terms{Call: call, Lease: lease, Life: life, Capacity: capacity}
 	}
-	a, x := b.unitsPeer(t, "a", with(5, 500*time.Millisecond)), b.unitsPeer(t, "x", with(7, 10*time.Second))
+	a, x := b.unitsPeer(t, "a", with(5, 500*time.Millisecond)), b.unitsPeer(t, "x", with(7, callLease))
 	a.wants("1", has, a.units(0, 0, 1))
 	x.wants("2", has, x.units(0, 0, 2))
 	info := func() lettucecompat.Info {
@@ -555,7 +573,7 @@ func TestUnits_InspectShowsNoDead(t *testing.T) {
 	}
 	eventually(t, "a has nothing", func() bool { return len(info().Holders) == 1 })
 	i := info()
-	if i.Holders[0].Client != "x" || i.Capacity != 7 || i.TTL > 10*time.Second || i.TTL < time.Second {
+	if i.Holders[0].Client != "x" || i.Capacity != 7 || i.TTL > callLease || i.TTL < callLease/2 {
 		t.Errorf("%+v", i)
 	}
 	_, there := b.hash(t, "k")["a"]
@@ -567,6 +585,7 @@ func TestUnits_InspectShowsNoDead(t *testing.T) {
 
 // TestUnits_I2_NoScriptSeesNonsense.
 func TestUnits_I2_NoScriptSeesNonsense(t *testing.T) {
+	t.Parallel()
 	b := onMini(t)
 	p := newPeer(t, b.rdb, "p")
 	p.terms = semaphore(7)
@@ -591,6 +610,7 @@ func TestUnits_I2_NoScriptSeesNonsense(t *testing.T) {
 
 // TestUnits_I3_OnlyFromAMaster, and in full memory grants fail, renewals, shrinking and releases do not. Errors change nothing.
 func TestUnits_I3_FullMemoryAndMissingRights(t *testing.T) {
+	t.Parallel()
 	b := onReal(t, nil)
 	p, q := newPeer(t, b.rdb, "p"), newPeer(t, b.rdb, "q")
 	p.terms, q.terms = semaphore(7), semaphore(7)
@@ -619,7 +639,7 @@ func TestUnits_I3_FullMemoryAndMissingRights(t *testing.T) {
 	}
 	p.terms = rwTerms
 	p.reads()
-	c.terms = &lettucecompat.Terms{Call: 2 * callLease, Lease: lease, Life: lease} // for longer than the key lives
+	c.terms = &lettucecompat.Terms{Call: 2 * callLease, Lease: lease, Life: life} // for longer than the key lives
 	before := b.dump("k")
 	want(t, "without PEXPIRE beside a holder", c.StateUnits(ctx, c.units(0, 0, 1)).Outcome, failed)
 	want(t, "value", b.dump("k"), before)
@@ -627,6 +647,7 @@ func TestUnits_I3_FullMemoryAndMissingRights(t *testing.T) {
 
 // TestUnits_S16_RenewalsShareRoundTrips: those of many keys, whose callers come together.
 func TestUnits_S16_RenewalsShareRoundTrips(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b, roundTrips := onMini(t), &roundTripCount{}
 		b.rdb.AddHook(roundTrips)

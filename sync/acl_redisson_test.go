@@ -51,7 +51,7 @@ func TestACL_Redisson(t *testing.T) {
 				}
 				done <- err
 			}()
-			eventually(t, patience, "the waiter listens", func() bool {
+			eventually(t, "the waiter listens", func() bool {
 				return must[anteroom.Info](t)(b.Inspect(bg, key)).Subscribers == 1
 			})
 		}
@@ -59,7 +59,7 @@ func TestACL_Redisson(t *testing.T) {
 			ok(t, admin.Del(bg, key).Err())
 			ok(t, admin.Do(bg, publish, "redisson_lock__channel:{"+key+"}", "0").Err())
 			ok(t, <-got[key])
-			eventually(t, patience, "the key is idle", func() bool {
+			eventually(t, "the key is idle", func() bool {
 				for _, st := range b.Snapshot() {
 					if st.Key == key {
 						return false
@@ -89,7 +89,7 @@ func TestACL_Redisson(t *testing.T) {
 		s := testredis.Start(t, "--cluster-enabled", "yes")
 		admin := s.Client(t)
 		ok(t, admin.ClusterAddSlotsRange(bg, 0, 16383).Err())
-		eventually(t, patience, "the cluster is up", func() bool {
+		eventually(t, "the cluster is up", func() bool {
 			return strings.Contains(admin.ClusterInfo(bg).Val(), "cluster_state:ok")
 		})
 		rules, dialect, publish := [][]string{blocks[0], blocks[2], blocks[3], blocks[4]}, anteroom.DialectRedisson, "spublish"

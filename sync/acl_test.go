@@ -15,6 +15,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/anteroom/anteroom/internal/pace"
 	"github.com/anteroom/anteroom/internal/testredis"
 	anteroom "github.com/anteroom/anteroom/sync"
 	"github.com/anteroom/anteroom/sync/observe"
@@ -73,7 +74,7 @@ func applyACL(t *testing.T, admin *redis.Client, rules []string) []string {
 }
 
 // patience is how long these tests wait for a server that is a process of its own.
-const patience = 20 * time.Second
+const patience = pace.Hang
 
 // TestACL_TheListInTheDocumentIsEnoughAndExact runs every command that the library has
 // under the rules that docs/operations.md prints. The server's own log of refusals says
@@ -90,7 +91,7 @@ func TestACL_TheListInTheDocumentIsEnoughAndExact(t *testing.T) {
 	user := func(o *redis.Options) { o.Username, o.Password = "anteroom", "change-me" }
 	counts := newCounter()
 	cfg := anteroom.Config{Observer: hooks(counts), Defaults: anteroom.LockConfig{
-		LeaseTime: 2 * time.Second, WatchdogPeriod: 50 * time.Millisecond,
+		LeaseTime: pace.Scale(2 * time.Second), WatchdogPeriod: 50 * time.Millisecond,
 		Fencing:     true,
 		MaxHandoffs: 1, MaxHandoffTime: time.Minute,
 	}}
@@ -108,7 +109,7 @@ func TestACL_TheListInTheDocumentIsEnoughAndExact(t *testing.T) {
 		"renewed/renewed", "acquired/acquired/handoff", "command/turn", "command/status",
 		"command/ping", "command/probe", "command/inspect", "command/force",
 	} {
-		eventually(t, patience, what, func() bool { return counts.get(what) > 0 })
+		eventually(t, what, func() bool { return counts.get(what) > 0 })
 	}
 	ok(t, watched.Release(bg))
 	mu := mutex(t, a, anteroom.LockConfig{Key: "order:4", Replicas: 1, ReplicaTimeout: 10 * time.Millisecond})
@@ -141,7 +142,7 @@ func holdAndWaitAcrossProcesses(t *testing.T, a, b *anteroom.Manager) {
 		}
 		got <- h
 	}()
-	eventually(t, patience, "the waiter waits in line", func() bool {
+	eventually(t, "the waiter waits in line", func() bool {
 		info := must[anteroom.Info](t)(a.Inspect(bg, "order:1"))
 		return info.InLine == 1 && info.Token > 0
 	})
@@ -157,7 +158,7 @@ func holdAndWaitAcrossProcesses(t *testing.T, a, b *anteroom.Manager) {
 func waitForAStranger(t *testing.T, admin *redis.Client, m *anteroom.Manager) {
 	t.Helper()
 	ok(t, admin.HSet(bg, "order:6", "foreign", 1).Err())
-	ok(t, admin.PExpire(bg, "order:6", time.Minute).Err())
+	ok(t, admin.PExpire(bg, "order:6", time.Hour).Err())
 	got := make(chan error, 1)
 	go func() {
 		h, err := m.Mutex("order:6").Acquire(bg)
@@ -166,13 +167,13 @@ func waitForAStranger(t *testing.T, admin *redis.Client, m *anteroom.Manager) {
 		}
 		got <- err
 	}()
-	eventually(t, patience, "the waiter listens", func() bool {
+	eventually(t, "the waiter listens", func() bool {
 		return must[anteroom.Info](t)(m.Inspect(bg, "order:6")).Subscribers == 1
 	})
 	ok(t, admin.Del(bg, "order:6").Err())
 	ok(t, admin.Publish(bg, "lock:release:order:6", `{"lockKey":"order:6","releaseTime":1,"holder":"foreign"}`).Err())
 	ok(t, <-got)
-	eventually(t, patience, "the key is idle", func() bool { return len(m.Snapshot()) == 0 })
+	eventually(t, "the key is idle", func() bool { return len(m.Snapshot()) == 0 })
 	ok(t, m.Destroy("order:6")) // gives the subscription back
 }
 
@@ -202,20 +203,20 @@ func passOn(t *testing.T, m, other *anteroom.Manager) {
 			}
 		})
 	}
-	eventually(t, patience, "two wait here, and one there", func() bool {
+	eventually(t, "two wait here, and one there", func() bool {
 		states := m.Snapshot()
 		return len(states) == 1 && len(states[0].Waiters) == 2 && must[anteroom.Info](t)(m.Inspect(bg, "order:1")).InLine == 1
 	})
 	ok(t, h.Release(bg))
 	waiters.Wait()
-	eventually(t, patience, "the key is idle", func() bool { return len(m.Snapshot())+len(other.Snapshot()) == 0 })
+	eventually(t, "the key is idle", func() bool { return len(m.Snapshot())+len(other.Snapshot()) == 0 })
 }
 
 // forceRelease: the holder is notified on its own channel by another process.
 func forceRelease(t *testing.T, a, b *anteroom.Manager, counts *counter) {
 	t.Helper()
 	h := acquire(t, a.Mutex("order:3"))
-	eventually(t, patience, "a renewal", func() bool { return counts.get("renewed/renewed") > 0 })
+	eventually(t, "a renewal", func() bool { return counts.get("renewed/renewed") > 0 })
 	if broken := must[[]string](t)(b.ForceRelease(bg, "order:3")); len(broken) != 1 {
 		t.Fatal("nothing was released")
 	}
@@ -234,10 +235,10 @@ func readAndWriteAcrossProcesses(t *testing.T, a, b *anteroom.Manager) {
 	go func() {
 		wrote <- b.RWMutex("order:7").Do(bg, func(context.Context) error { return nil })
 	}()
-	eventually(t, patience, "the writer waits in line", func() bool { return must[anteroom.Info](t)(a.Inspect(bg, "order:7")).InLine == 1 })
+	eventually(t, "the writer waits in line", func() bool { return must[anteroom.Info](t)(a.Inspect(bg, "order:7")).InLine == 1 })
 	ok(t, read.Release(bg))
 	ok(t, <-wrote)
-	eventually(t, patience, "the key is idle", func() bool { return len(a.Snapshot())+len(b.Snapshot()) == 0 })
+	eventually(t, "the key is idle", func() bool { return len(a.Snapshot())+len(b.Snapshot()) == 0 })
 }
 
 // wantUsed: what nobody calls does not belong into the list.
@@ -250,7 +251,7 @@ func wantUsed(t *testing.T, s *testredis.Server, commands []string) {
 		if name == "client" {
 			continue // its subcommand is unknown there, and nothing is counted
 		}
-		eventually(t, patience, name+" is in the list and is called", func() bool { return s.Stats(t)[name] > 0 })
+		eventually(t, name+" is in the list and is called", func() bool { return s.Stats(t)[name] > 0 })
 	}
 }
 
@@ -331,7 +332,7 @@ func TestACL_ACluster(t *testing.T) {
 	s := testredis.Start(t, "--cluster-enabled", "yes")
 	admin := s.Client(t)
 	ok(t, admin.ClusterAddSlotsRange(bg, 0, 16383).Err())
-	eventually(t, patience, "the cluster is up", func() bool {
+	eventually(t, "the cluster is up", func() bool {
 		return strings.Contains(admin.ClusterInfo(bg).Val(), "cluster_state:ok")
 	})
 	blocks := aclBlocks(t)
@@ -341,10 +342,10 @@ func TestACL_ACluster(t *testing.T) {
 	t.Cleanup(func() { _ = cc.Close() })
 	counts := newCounter()
 	m, rec := manager(t, cc, anteroom.Config{Observer: hooks(counts), Defaults: anteroom.LockConfig{
-		LeaseTime: time.Second, WatchdogPeriod: 50 * time.Millisecond, Fencing: true,
+		LeaseTime: pace.Scale(2 * time.Second), WatchdogPeriod: 50 * time.Millisecond, Fencing: true,
 	}})
 	h := acquire(t, m.Mutex("order:1"))
-	eventually(t, patience, "a renewal and a check by the watchdog", func() bool {
+	eventually(t, "a renewal and a check by the watchdog", func() bool {
 		return counts.get("renewed/renewed") > 0 && counts.get("command/probe") > 0 && counts.get("command/status") > 0
 	})
 	ok(t, h.Release(bg))

@@ -29,13 +29,13 @@ func TestHeld_NoGoroutineForALock(t *testing.T) {
 	// counts is that the number falls back to what it was.
 	least := 1 << 30
 	hold(10)
-	eventually(t, time.Minute, "all that is started on demand runs", func() bool { return seen.n.Load() > 20 })
+	eventually(t, "all that is started on demand runs", func() bool { return seen.n.Load() > 20 })
 	for range 20 {
 		least = min(least, runtime.NumGoroutine())
 		time.Sleep(10 * time.Millisecond)
 	}
 	hold(locks)
-	eventually(t, time.Minute, "every lock is renewed, and there are no more goroutines than with ten locks", func() bool {
+	eventually(t, "every lock is renewed, and there are no more goroutines than with ten locks", func() bool {
 		return seen.n.Load() > 2*locks && runtime.NumGoroutine() <= least
 	})
 	for _, h := range holds {

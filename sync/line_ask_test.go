@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
+	"github.com/anteroom/anteroom/internal/pace"
 	"github.com/anteroom/anteroom/internal/testredis"
 	anteroom "github.com/anteroom/anteroom/sync"
 )
@@ -47,19 +48,19 @@ func TestLine_ACalledGrantIsOnItsReplicas(t *testing.T) {
 	s := testredis.Start(t, "--repl-diskless-sync-delay", "0")
 	second := testredis.Start(t, "--replicaof", "127.0.0.1", strconv.Itoa(s.Port()))
 	admin, replica := s.Client(t), second.Client(t, func(o *redis.Options) { o.MaxRetries = -1 })
-	eventually(t, 20*time.Second, "the replica follows", func() bool { return admin.Wait(bg, 1, 100*time.Millisecond).Val() == 1 })
+	eventually(t, "the replica follows", func() bool { return admin.Wait(bg, 1, 100*time.Millisecond).Val() == 1 })
 	// A connection of its own changes the client's options in go-redis 9.23, beside others, unless this is off.
 	plain := func(o *redis.Options) {
 		o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	}
 	a, _ := manager(t, s.Client(t), anteroom.Config{})
 	b, _ := manager(t, s.Client(t, plain), anteroom.Config{})
-	mu := mutex(t, b, anteroom.LockConfig{Key: "k", Replicas: 1, ReplicaTimeout: 4 * time.Second})
+	mu := mutex(t, b, anteroom.LockConfig{Key: "k", Replicas: 1, LeaseTime: 20 * time.Minute, ReplicaTimeout: pace.Scale(4 * time.Second)})
 	for range 10 {
 		h := acquire(t, a.Mutex("k"))
 		got := make(chan *anteroom.Hold, 1)
 		go func() { got <- acquire(t, mu) }()
-		eventually(t, 5*time.Second, "it waits in line", func() bool { return admin.Exists(bg, lineOf("k")).Val() == 1 })
+		eventually(t, "it waits in line", func() bool { return admin.Exists(bg, lineOf("k")).Val() == 1 })
 		waits := s.Stats(t)["wait"]
 		ok(t, h.Release(bg))
 		h = <-got

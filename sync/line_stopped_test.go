@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/anteroom/anteroom/internal/child"
+	"github.com/anteroom/anteroom/internal/pace"
 	"github.com/anteroom/anteroom/internal/testredis"
 	anteroom "github.com/anteroom/anteroom/sync"
 )
@@ -35,7 +36,7 @@ func stop(t *testing.T, p *process) {
 	if runtime.GOOS != "linux" {
 		return
 	}
-	eventually(t, 10*time.Second, "it has stopped", func() bool {
+	eventually(t, "it has stopped", func() bool {
 		stats, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.Process.Pid))
 		for _, file := range stats {
 			stat, err := os.ReadFile(file)
@@ -60,17 +61,18 @@ func TestLine_AStoppedProcessThatIsCalled(t *testing.T) {
 	rdb := s.Client(t)
 	a, _ := manager(t, s.Client(t), anteroom.Config{})
 	b, _ := manager(t, s.Client(t), anteroom.Config{})
-	cfg := anteroom.LockConfig{Key: "k", LeaseTime: 3 * time.Second}
+	lease := pace.Scale(3 * time.Second)
+	cfg := anteroom.LockConfig{Key: "k", LeaseTime: lease}
 	h := acquire(t, mutex(t, a, cfg))
-	p := start(t, "hold", s.Addr(), "k", "3s")
-	eventually(t, 10*time.Second, "the process waits in line, and listens", func() bool {
+	p := start(t, "hold", s.Addr(), "k", lease.String())
+	eventually(t, "the process waits in line, and listens", func() bool {
 		ids := clientsInLine(rdb, "k")
 		return len(ids) == 1 && rdb.PubSubNumSub(bg, "anteroom:client:"+ids[0]).Val()["anteroom:client:"+ids[0]] == 1
 	})
 	id := clientsInLine(rdb, "k")[0]
 	got := make(chan *anteroom.Hold, 1)
 	go func() { got <- acquire(t, mutex(t, b, cfg)) }()
-	eventually(t, 5*time.Second, "the next one waits in line", func() bool { return len(clientsInLine(rdb, "k")) == 2 })
+	eventually(t, "the next one waits in line", func() bool { return len(clientsInLine(rdb, "k")) == 2 })
 	stop(t, p)
 	ok(t, h.Release(bg))
 	stopped := time.Now()
@@ -78,10 +80,10 @@ func TestLine_AStoppedProcessThatIsCalled(t *testing.T) {
 		t.Fatalf("not called: %v, %v is in line", fields, id)
 	}
 	h = <-got
-	if took := time.Since(stopped); took > afterStop {
+	if took := time.Since(stopped); !pace.Within(took, afterStop) {
 		t.Errorf("the next one is in after %v", took)
 	}
-	timer := time.NewTimer(time.Until(stopped.Add(3500 * time.Millisecond))) // beyond the lease
+	timer := time.NewTimer(time.Until(stopped.Add(lease + lease/6))) // beyond the lease
 	<-timer.C
 	in := make(chan string, 1)
 	go func() { line, _ := p.out.ReadString('\n'); in <- strings.TrimSpace(line) }()
@@ -93,7 +95,7 @@ func TestLine_AStoppedProcessThatIsCalled(t *testing.T) {
 			_ = p.Wait()
 		}
 	})
-	eventually(t, 10*time.Second, "it waits in line anew", func() bool { return len(clientsInLine(rdb, "k")) == 1 })
+	eventually(t, "it waits in line anew", func() bool { return len(clientsInLine(rdb, "k")) == 1 })
 	timer.Reset(300 * time.Millisecond)
 	select {
 	case line := <-in:
@@ -120,13 +122,14 @@ func TestLine_ACalledProcessThatIsStopped(t *testing.T) {
 	rdb := s.Client(t)
 	a, _ := manager(t, s.Client(t), anteroom.Config{})
 	b, _ := manager(t, s.Client(t), anteroom.Config{})
-	cfg := anteroom.LockConfig{Key: "k", LeaseTime: 2 * time.Second}
+	lease := pace.Scale(2 * time.Second)
+	cfg := anteroom.LockConfig{Key: "k", LeaseTime: lease}
 	h := acquire(t, mutex(t, a, cfg))
-	p := start(t, "hold", s.Addr(), "k", "2s")
-	eventually(t, 10*time.Second, "the process waits in line", func() bool { return len(clientsInLine(rdb, "k")) == 1 })
+	p := start(t, "hold", s.Addr(), "k", lease.String())
+	eventually(t, "the process waits in line", func() bool { return len(clientsInLine(rdb, "k")) == 1 })
 	got := make(chan *anteroom.Hold, 1)
 	go func() { got <- acquire(t, mutex(t, b, cfg)) }()
-	eventually(t, 5*time.Second, "the next one waits in line", func() bool { return len(clientsInLine(rdb, "k")) == 2 })
+	eventually(t, "the next one waits in line", func() bool { return len(clientsInLine(rdb, "k")) == 2 })
 	ok(t, h.Release(bg))
 	if line := p.ask(t, ""); line != "holding" {
 		t.Fatal(line)
@@ -134,7 +137,7 @@ func TestLine_ACalledProcessThatIsStopped(t *testing.T) {
 	stop(t, p)
 	stopped := time.Now()
 	h = <-got
-	if took := time.Since(stopped); took > afterStop {
+	if took := time.Since(stopped); !pace.Within(took, lease+afterStop-2*time.Second) {
 		t.Errorf("the next one is in after %v", took)
 	}
 	_, err := fmt.Fprintln(p.in, "?")

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/anteroom/anteroom/internal/pace"
 	"github.com/anteroom/anteroom/internal/testredis"
 	anteroom "github.com/anteroom/anteroom/sync"
 	"github.com/anteroom/anteroom/sync/observe"
@@ -264,11 +265,11 @@ func TestLinger_Replicas(t *testing.T) {
 	s := testredis.Start(t, "--repl-diskless-sync-delay", "0")
 	testredis.Start(t, "--replicaof", "127.0.0.1", strconv.Itoa(s.Port()))
 	admin := s.Client(t)
-	eventually(t, 20*time.Second, "the replica follows", func() bool { return admin.Wait(bg, 1, 100*time.Millisecond).Val() == 1 })
+	eventually(t, "the replica follows", func() bool { return admin.Wait(bg, 1, 100*time.Millisecond).Val() == 1 })
 	m, _ := manager(t, s.Client(t), anteroom.Config{})
-	mu := mutex(t, m, anteroom.LockConfig{Key: "k", Linger: time.Minute, Replicas: 1, ReplicaTimeout: 4 * time.Second})
+	mu := mutex(t, m, anteroom.LockConfig{Key: "k", Linger: time.Minute, Replicas: 1, LeaseTime: 20 * time.Minute, ReplicaTimeout: pace.Scale(4 * time.Second)})
 	pass(mu)
-	eventually(t, 5*time.Second, "it lingers", func() bool { pass(mu); return stateOfK(m).Status == "lingers" })
+	eventually(t, "it lingers", func() bool { pass(mu); return stateOfK(m).Status == "lingers" })
 	field := admin.HKeys(bg, "k").Val()[0]
 	waits := s.Stats(t)["wait"]
 	h := acquire(t, mu)

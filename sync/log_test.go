@@ -177,7 +177,7 @@ const stoppedProcess = "this process was stopped for longer than a lease"
 func TestLog_AStoppedProcess(t *testing.T) {
 	t.Parallel()
 	s := testredis.Start(t)
-	const lease = 2 * time.Second
+	const lease = 2 * time.Second // as long as that of a call, which it may have still
 	p := start(t, "log", s.Addr(), "order:42", lease.String())
 	if got := p.ask(t, ""); got != "holding" {
 		t.Fatal(got)

@@ -48,7 +48,7 @@ func TestManaged_WhatAServiceForbids(t *testing.T) {
 			ok(t, admin.Do(bg, rules...).Err())
 			user := func(o *redis.Options) { o.Username, o.Password = "app", "pw" }
 			cfg := anteroom.Config{Defaults: anteroom.LockConfig{
-				LeaseTime: 2 * time.Second, Fencing: true, Replicas: c.replicas, ReplicaTimeout: 10 * time.Millisecond,
+				LeaseTime: time.Minute, Fencing: true, Replicas: c.replicas, ReplicaTimeout: 10 * time.Millisecond,
 			}}
 			a, events := manager(t, s.Client(t, user), cfg)
 			b, _ := manager(t, s.Client(t, user), cfg)
@@ -71,7 +71,7 @@ func TestManaged_WhatAServiceForbids(t *testing.T) {
 				_, err := b.Mutex("k").Acquire(bg)
 				says("Acquire", err, c.wait)
 				ok(t, h.Release(bg))
-				eventually(t, patience, "a warning", warned)
+				eventually(t, "a warning", warned)
 				return
 			}
 			got := make(chan *anteroom.Hold, 1)
@@ -82,7 +82,7 @@ func TestManaged_WhatAServiceForbids(t *testing.T) {
 				}
 				got <- h
 			}()
-			eventually(t, patience, "it waits", func() bool { return b.Counts()["default"].Waiting == 1 })
+			eventually(t, "it waits", func() bool { return b.Counts()["default"].Waiting == 1 })
 			ok(t, h.Release(bg))
 			next := <-got
 			if next == nil || tokenOf(next) <= tokenOf(h) {
@@ -90,7 +90,7 @@ func TestManaged_WhatAServiceForbids(t *testing.T) {
 			}
 			ok(t, next.Release(bg))
 			if c.warns {
-				eventually(t, patience, "a warning", warned)
+				eventually(t, "a warning", warned)
 			} else if warned() {
 				t.Errorf("warnings: %v", events.of(observe.EventWarning))
 			}

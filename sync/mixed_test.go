@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/anteroom/anteroom/internal/faultnet"
+	"github.com/anteroom/anteroom/internal/pace"
 	"github.com/anteroom/anteroom/internal/testredis"
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	anteroom "github.com/anteroom/anteroom/sync"
@@ -33,6 +34,8 @@ func TestMixedWaysIn(t *testing.T) {
 
 func mixed(t *testing.T, s *testredis.Server, r bool) {
 	const keys = 3
+	// Longer than the call lease, so that what somebody has entered can be distinguished from what nobody has.
+	mixedLease := pace.Scale(3 * time.Second)
 	name := func(k int) string { return fmt.Sprintf("%v,%d", r, k) }
 	var inside [keys]atomic.Int32
 	var entered atomic.Int64
@@ -72,7 +75,7 @@ func mixed(t *testing.T, s *testredis.Server, r bool) {
 	work.Wait()
 	t.Logf("%d were inside", entered.Load())
 	for _, m := range managers {
-		ctx, cancel := context.WithTimeout(bg, 20*time.Second)
+		ctx, cancel := context.WithTimeout(bg, pace.Hang)
 		defer cancel()
 		if err := m.Close(ctx); err != nil {
 			t.Errorf("Close: %v", err)
@@ -90,11 +93,7 @@ func mixed(t *testing.T, s *testredis.Server, r bool) {
 	}
 }
 
-const (
-	mixedFor = time.Second
-	// Longer than the call lease, so that what somebody has entered can be distinguished from what nobody has.
-	mixedLease = 3 * time.Second
-)
+const mixedFor = time.Second
 
 // enter goes in by the way that i decides, where it can, and out again.
 func enter(t *testing.T, mu *anteroom.Mutex, i int, inside func()) {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/anteroom/anteroom/internal/pace"
 	"github.com/anteroom/anteroom/internal/testredis"
 	anteroom "github.com/anteroom/anteroom/sync"
 	"github.com/anteroom/anteroom/sync/observe"
@@ -83,9 +84,10 @@ func TestNote_WhatIsRefused(t *testing.T) {
 // A real server, which no test double replaces.
 func TestNote_OnAServer(t *testing.T) {
 	server := testredis.Start(t)
-	m, rec := manager(t, server.Client(t), anteroom.Config{Defaults: anteroom.LockConfig{LeaseTime: 300 * time.Millisecond, WatchdogPeriod: 50 * time.Millisecond}})
+	lease := pace.Scale(time.Second)
+	m, rec := manager(t, server.Client(t), anteroom.Config{Defaults: anteroom.LockConfig{LeaseTime: lease, WatchdogPeriod: 50 * time.Millisecond}})
 	h := acquire(t, m.Mutex("k"), anteroom.Note("a note"))
-	eventually(t, 5*time.Second, "renewed", func() bool { return time.Since(h.Since()) > time.Second })
+	eventually(t, "renewed", func() bool { return time.Since(h.Since()) > 2*lease })
 	ok(t, h.Err())
 	info, err := m.Inspect(bg, "k")
 	ok(t, err)

@@ -23,6 +23,7 @@ import (
 
 	"github.com/anteroom/anteroom/internal/child"
 	"github.com/anteroom/anteroom/internal/faultnet"
+	"github.com/anteroom/anteroom/internal/pace"
 	"github.com/anteroom/anteroom/internal/silence"
 	"github.com/anteroom/anteroom/internal/testredis"
 	anteroom "github.com/anteroom/anteroom/sync"
@@ -315,19 +316,20 @@ func TestTurnsBetweenTwoProcesses(t *testing.T) {
 func TestAKilledHolderFreesTheLockWithinOneLease(t *testing.T) {
 	t.Parallel()
 	s := testredis.Start(t)
-	p := start(t, "hold", s.Addr(), "k", "2s")
+	lease := pace.Scale(2 * time.Second)
+	p := start(t, "hold", s.Addr(), "k", lease.String())
 	if got := p.ask(t, ""); got != "holding" {
 		t.Fatal(got)
 	}
 	m, _ := manager(t, s.Client(t), anteroom.Config{})
-	mu := mutex(t, m, anteroom.LockConfig{Key: "k", LeaseTime: 2 * time.Second})
+	mu := mutex(t, m, anteroom.LockConfig{Key: "k", LeaseTime: lease})
 	if _, err := mu.TryAcquire(bg); !errors.Is(err, anteroom.ErrNotAcquired) {
 		t.Fatalf("%v", err)
 	}
 	begin := time.Now()
 	ok(t, p.Process.Kill())
 	h := acquire(t, mu)
-	if took := time.Since(begin); took > 2500*time.Millisecond {
+	if took := time.Since(begin); !pace.Within(took, lease+lease/4) {
 		t.Fatalf("free only %v after the kill", took)
 	}
 	ok(t, h.Release(bg))
@@ -339,9 +341,10 @@ func TestPromise_AStoppedHolderKnowsWhenItRunsAgain(t *testing.T) {
 	t.Parallel()
 	s := testredis.Start(t)
 	m, _ := manager(t, s.Client(t), anteroom.Config{})
-	mu := mutex(t, m, anteroom.LockConfig{Key: "k", LeaseTime: time.Second})
+	lease := pace.Scale(time.Second)
+	mu := mutex(t, m, anteroom.LockConfig{Key: "k", LeaseTime: lease})
 	for range 3 {
-		p := start(t, "hold", s.Addr(), "k", "1s")
+		p := start(t, "hold", s.Addr(), "k", lease.String())
 		if got := p.ask(t, ""); got != "holding" {
 			t.Fatal(got)
 		}
@@ -367,9 +370,10 @@ func TestPromise_AStoppedDoKnowsWhenItRunsAgain(t *testing.T) {
 	t.Parallel()
 	s := testredis.Start(t)
 	m, _ := manager(t, s.Client(t), anteroom.Config{})
-	mu := mutex(t, m, anteroom.LockConfig{Key: "k", LeaseTime: 200 * time.Millisecond})
+	lease := pace.Scale(300 * time.Millisecond)
+	mu := mutex(t, m, anteroom.LockConfig{Key: "k", LeaseTime: lease})
 	for range 10 {
-		p := start(t, "do", s.Addr(), "k", "200ms")
+		p := start(t, "do", s.Addr(), "k", lease.String())
 		if got := p.ask(t, ""); got != "holding" {
 			t.Fatal(got)
 		}
@@ -392,11 +396,10 @@ func TestPromise_OnARealServer(t *testing.T) {
 	s := testredis.Start(t)
 	rdb := s.Client(t)
 	rival, _ := manager(t, s.Client(t), anteroom.Config{})
-	cfg := anteroom.LockConfig{Key: "k", LeaseTime: time.Second, WatchdogPeriod: 200 * time.Millisecond}
-	slow := anteroom.LockConfig{Key: "forced", LeaseTime: 10 * time.Second, WatchdogPeriod: time.Minute}
+	cfg := anteroom.LockConfig{Key: "k", LeaseTime: pace.Scale(time.Second), WatchdogPeriod: 200 * time.Millisecond}
 	for i := range 5 {
 		lines := faultnet.New(nil)
-		m, _ := manager(t, s.Client(t, func(o *redis.Options) { o.Dialer = lines.Dial; o.ReadTimeout = 500 * time.Millisecond }), anteroom.Config{})
+		m, _ := manager(t, s.Client(t, func(o *redis.Options) { o.Dialer = lines.Dial; o.ReadTimeout = pace.Scale(500 * time.Millisecond) }), anteroom.Config{})
 		h := acquire(t, mutex(t, m, cfg))
 		notices := make(chan time.Time, 1)
 		go func() { <-h.Context().Done(); notices <- time.Now() }()
@@ -404,41 +407,47 @@ func TestPromise_OnARealServer(t *testing.T) {
 		var granted time.Time
 		for granted.IsZero() { // a rival that hammers the key
 			if h2, err := mutex(t, rival, cfg).TryAcquire(bg); err == nil {
+				if h.Context().Err() == nil || h.Held() {
+					t.Fatalf("round %d: both hold the lock", i)
+				}
 				granted = time.Now()
 				ok(t, h2.Release(bg))
 			}
 		}
-		if at := <-notices; !at.Before(granted) {
-			t.Fatalf("round %d: notified %v after a rival had the lock", i, at.Sub(granted))
+		// The goroutine that waits may be kept waiting for a processor.
+		if late := (<-notices).Sub(granted); late >= 0 && !pace.Within(late, 20*time.Millisecond) {
+			t.Fatalf("round %d: notified %v after a rival had the lock", i, late)
 		}
 		lines.Heal()
 		_ = h.Release(bg)
 	}
+	// Neither a renewal nor the end of a lease finds what these notice.
+	cfg.LeaseTime = 10 * pace.Hang
+	slow := anteroom.LockConfig{Key: "forced", LeaseTime: 10 * pace.Hang, WatchdogPeriod: 2 * pace.Hang}
+	noticed := func(what string, h *anteroom.Hold) {
+		t.Helper()
+		select {
+		case <-h.Context().Done():
+		case <-time.After(pace.Hang):
+			t.Fatalf("%s is not noticed", what)
+		}
+	}
 	for range 5 {
 		m, _ := manager(t, s.Client(t), anteroom.Config{})
 		h := acquire(t, mutex(t, m, cfg))
-		begin := time.Now()
 		ok(t, rdb.FlushAll(bg).Err())
-		<-h.Context().Done()
-		if took := time.Since(begin); took > cfg.WatchdogPeriod+time.Second/6+time.Second {
-			t.Fatalf("a removal was noticed after %v", took)
-		}
+		noticed("a removal", h)
 		_ = h.Release(bg)
 		h = acquire(t, mutex(t, m, slow))
-		eventually(t, 5*time.Second, "the own channel is subscribed", func() bool {
+		eventually(t, "the own channel is subscribed", func() bool {
 			n, err := rdb.PubSubNumSub(bg, "anteroom:client:"+m.ClientID()).Result()
 			return err == nil && n["anteroom:client:"+m.ClientID()] == 1
 		})
-		begin = time.Now()
 		broken, err := rival.ForceRelease(context.Background(), "forced")
 		if err != nil || len(broken) != 1 {
 			t.Fatalf("%q, %v", broken, err)
 		}
-		<-h.Context().Done()
-		// Long before the next renewal or the watchdog could say so.
-		if took := time.Since(begin); took > time.Second {
-			t.Fatalf("ForceRelease was noticed after %v", took)
-		}
+		noticed("ForceRelease", h)
 		_ = h.Release(bg)
 	}
 }

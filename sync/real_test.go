@@ -12,19 +12,20 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/anteroom/anteroom/internal/pace"
 	"github.com/anteroom/anteroom/internal/testredis"
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
 // eventually waits, in real time, until f is true.
-func eventually(t *testing.T, within time.Duration, what string, f func() bool) {
+func eventually(t *testing.T, what string, f func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(within)
+	deadline := time.Now().Add(pace.Hang)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for !f() {
 		if time.Now().After(deadline) {
-			t.Fatalf("not within %v: %s", within, what)
+			t.Fatalf("never: %s", what)
 		}
 		<-tick.C
 	}
@@ -150,8 +151,8 @@ func total(stats map[string]int64) int64 {
 // when it runs again nothing stays behind.
 func TestCancelledAcquireWhileRedisIsStopped(t *testing.T) {
 	s := testredis.Start(t)
-	rdb := s.Client(t, func(o *redis.Options) { o.ReadTimeout = 10 * time.Second })
-	m, _ := manager(t, rdb, anteroom.Config{})
+	rdb := s.Client(t, func(o *redis.Options) { o.ReadTimeout = 3 * pace.Hang })
+	m, _ := manager(t, rdb, anteroom.Config{CommandTimeout: time.Minute})
 	mu := m.Mutex("k")
 	ok(t, acquire(t, mu).Release(bg))
 	s.Pause()
@@ -161,11 +162,11 @@ func TestCancelledAcquireWhileRedisIsStopped(t *testing.T) {
 	_, err := mu.Acquire(ctx)
 	took := time.Since(start)
 	s.Resume()
-	if !errors.Is(err, context.DeadlineExceeded) || took > time.Second {
+	if !errors.Is(err, context.DeadlineExceeded) || took > 30*time.Second {
 		t.Fatalf("after %v: %v", took, err)
 	}
 	check := s.Client(t)
-	eventually(t, 10*time.Second, "no lock is left and nothing is being cleaned up", func() bool {
+	eventually(t, "no lock is left and nothing is being cleaned up", func() bool {
 		n, err := check.Exists(bg, "k").Result()
 		return err == nil && n == 0 && len(m.Snapshot()) == 0
 	})
@@ -199,7 +200,7 @@ func TestSync_I8_KeysUsedOnceLeaveNothing(t *testing.T) {
 	m, _ := manager(t, rdb, anteroom.Config{})
 	warm := func() { ok(t, acquire(t, m.Mutex("warm")).Release(bg)) }
 	warm()
-	eventually(t, 5*time.Second, "the subscription is there", func() bool {
+	eventually(t, "the subscription is there", func() bool {
 		n, err := rdb.PubSubChannels(bg, "anteroom:*").Result()
 		return err == nil && len(n) == 1
 	})
@@ -216,7 +217,7 @@ func TestSync_I8_KeysUsedOnceLeaveNothing(t *testing.T) {
 	warm()
 	var state string
 	defer func() { t.Log(state) }()
-	eventually(t, 5*time.Second, "goroutines, connections and keys as before", func() bool {
+	eventually(t, "goroutines, connections and keys as before", func() bool {
 		n, err := rdb.DBSize(bg).Result()
 		state = fmt.Sprintf("keys %d (%v), entries %d, goroutines %d after %d, connections %d after %d",
 			n, err, len(m.Snapshot()), runtime.NumGoroutine(), goroutines, connections(t, rdb), clients)

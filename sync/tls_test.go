@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/anteroom/anteroom/internal/pace"
 	"github.com/anteroom/anteroom/internal/testredis"
 	anteroom "github.com/anteroom/anteroom/sync"
 	"github.com/anteroom/anteroom/sync/observe"
@@ -41,14 +42,14 @@ func locksWork(t *testing.T, one, two *redis.Client) {
 	t.Helper()
 	counts := newCounter()
 	// Generous times: a machine that is busy with something else is no fault.
-	cfg := anteroom.Config{Observer: hooks(counts), CommandTimeout: patience, Defaults: anteroom.LockConfig{
-		LeaseTime: 10 * time.Second, RenewalTime: 200 * time.Millisecond, WatchdogPeriod: 50 * time.Millisecond,
+	cfg := anteroom.Config{Observer: hooks(counts), CommandTimeout: 20 * time.Second, Defaults: anteroom.LockConfig{
+		LeaseTime: time.Minute, RenewalTime: 200 * time.Millisecond, WatchdogPeriod: 50 * time.Millisecond,
 		Fencing: true, MaxHandoffs: 1, MaxHandoffTime: time.Minute,
 	}}
 	a, eventsA := manager(t, one, cfg)
 	b, eventsB := manager(t, two, cfg)
 	h := acquire(t, a.Mutex("order:5"))
-	eventually(t, patience, "a renewal and a probe", func() bool {
+	eventually(t, "a renewal and a probe", func() bool {
 		return counts.get("renewed/renewed") > 0 && counts.get("command/probe") > 0
 	})
 	ok(t, h.Release(bg))
@@ -88,7 +89,7 @@ func TestTLS_AnUntrustedClientIsRefused(t *testing.T) {
 	foreign.Certificates = other.TLSConfig("client").Certificates
 	// Where the refusal comes after the first bytes, the outcome is unknown, and Close waits
 	// for the clean-up, up to a lease.
-	short := anteroom.Config{Defaults: anteroom.LockConfig{LeaseTime: 500 * time.Millisecond}}
+	short := anteroom.Config{Defaults: anteroom.LockConfig{LeaseTime: pace.Scale(500 * time.Millisecond)}}
 	misnamed := authority.TLSConfig("client")
 	misnamed.ServerName = "redis.example"
 	for name, cfg := range map[string]*tls.Config{
@@ -101,7 +102,7 @@ func TestTLS_AnUntrustedClientIsRefused(t *testing.T) {
 			if h != nil || !errors.Is(err, anteroom.ErrUnavailable) {
 				t.Fatalf("%v, %v", h, err)
 			}
-			eventually(t, patience, "it is reported", func() bool { return len(rec.of(observe.EventUnavailable)) == 1 })
+			eventually(t, "it is reported", func() bool { return len(rec.of(observe.EventUnavailable)) == 1 })
 		})
 	}
 	if n := admin.DBSize(bg).Val(); n != 0 {

@@ -11,18 +11,19 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/anteroom/anteroom/internal/pace"
 	"github.com/anteroom/anteroom/internal/testredis"
 	anteroom "github.com/anteroom/anteroom/sync"
 	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // slowWatch asks Redis so rarely that a test is over before: what is noticed came as a message.
-var slowWatch = anteroom.LockConfig{LeaseTime: 10 * time.Minute, WatchdogPeriod: 2 * time.Minute}
+var slowWatch = anteroom.LockConfig{LeaseTime: 20 * pace.Hang, WatchdogPeriod: 3 * pace.Hang}
 
 // tracked waits until Redis has noted n keys.
 func tracked(t *testing.T, rdb *redis.Client, n string) {
 	t.Helper()
-	eventually(t, patience, n+" tracked keys", func() bool {
+	eventually(t, n+" tracked keys", func() bool {
 		return strings.Contains(rdb.Info(bg, "stats").Val(), "tracking_total_keys:"+n+"\r\n")
 	})
 }
@@ -49,7 +50,7 @@ func TestTrack_T1_EveryKindOfHold(t *testing.T) {
 	for what, take := range map[string]func(m *anteroom.Manager) (*anteroom.Hold, error){
 		"mutex": func(m *anteroom.Manager) (*anteroom.Hold, error) { return m.Mutex("k").Acquire(bg) },
 		"fixed lease": func(m *anteroom.Manager) (*anteroom.Hold, error) {
-			return m.Mutex("k").Acquire(bg, anteroom.Lease(time.Minute))
+			return m.Mutex("k").Acquire(bg, anteroom.Lease(2*pace.Hang))
 		},
 		"writer":    func(m *anteroom.Manager) (*anteroom.Hold, error) { return m.RWMutex("k").Acquire(bg) },
 		"reader":    func(m *anteroom.Manager) (*anteroom.Hold, error) { return m.RWMutex("k").RAcquire(bg) },
@@ -74,7 +75,7 @@ func TestTrack_T1_EveryKindOfHold(t *testing.T) {
 				ok(t, rdb.Del(bg, "k").Err())
 			}
 			lostSoon(t, "removed", h)
-			eventually(t, patience, "a report", func() bool { return len(events.of(observe.EventLost)) == 1 })
+			eventually(t, "a report", func() bool { return len(events.of(observe.EventLost)) == 1 })
 			if text := events.of(observe.EventLost)[0].Text; !strings.HasSuffix(text, "found by what Redis said of the key") {
 				t.Error(text)
 			}
@@ -115,7 +116,7 @@ func TestTrack_T1_AHintEndsNothing(t *testing.T) {
 	mu.Unlock()
 	rw := must[*anteroom.Hold](t)(m.RWMutex("rw").RAcquire(bg))
 	h := acquire(t, m.Mutex("k"))
-	eventually(t, patience, "a read at the wrong server", func() bool { return wrong.Stats(t)["hexists"] > 0 })
+	eventually(t, "a read at the wrong server", func() bool { return wrong.Stats(t)["hexists"] > 0 })
 	tracked(t, s.Client(t), "2") // the question has contradicted the hint
 	ok(t, h.Err())
 	ok(t, rw.Err())
@@ -192,13 +193,13 @@ func TestTrack_T8_RefusedTheBoundHolds(t *testing.T) {
 	rdb := s.Client(t)
 	ok(t, rdb.Do(bg, "acl", "setuser", "u", "on", ">p", "~*", "&*", "+@all", "-client").Err())
 	m, events := manager(t, s.Client(t, func(o *redis.Options) { o.Username, o.Password = "u", "p" }), anteroom.Config{
-		Defaults: anteroom.LockConfig{LeaseTime: time.Minute, WatchdogPeriod: 200 * time.Millisecond},
+		Defaults: anteroom.LockConfig{LeaseTime: 20 * pace.Hang, WatchdogPeriod: 200 * time.Millisecond},
 	})
 	h := acquire(t, m.Mutex("k"))
-	eventually(t, patience, "warning", func() bool { return len(events.of(observe.EventWarning)) == 1 })
+	eventually(t, "warning", func() bool { return len(events.of(observe.EventWarning)) == 1 })
 	ok(t, rdb.Del(bg, "k").Err())
 	lostSoon(t, "by the watchdog", h)
-	eventually(t, patience, "a report", func() bool { return len(events.of(observe.EventLost)) == 1 })
+	eventually(t, "a report", func() bool { return len(events.of(observe.EventLost)) == 1 })
 	if text := events.of(observe.EventLost)[0].Text; strings.Contains(text, "Redis said") {
 		t.Error(text)
 	}
@@ -214,6 +215,6 @@ func TestTrack_T9_QuestionsStay(t *testing.T) {
 	h := acquire(t, m.Mutex("k"))
 	tracked(t, s.Client(t), "1")
 	from := counts.get("command/status")
-	eventually(t, patience, "questions", func() bool { return counts.get("command/status") > from+3 })
+	eventually(t, "questions", func() bool { return counts.get("command/status") > from+3 })
 	ok(t, h.Release(bg))
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/anteroom/anteroom/internal/pace"
 	"github.com/anteroom/anteroom/internal/testredis"
 	anteroom "github.com/anteroom/anteroom/sync"
 	"github.com/anteroom/anteroom/sync/observe"
@@ -116,11 +117,12 @@ func TestWaitingForReplicasDelaysNoRelease(t *testing.T) {
 	m, _ := manager(t, s.Client(t), anteroom.Config{})
 	plain := m.Mutex("plain")
 	h := acquire(t, plain)
-	ctx, cancel := context.WithTimeout(bg, 8*time.Second)
+	replicaTimeout := pace.Scale(3 * time.Second)
+	ctx, cancel := context.WithTimeout(bg, 3*replicaTimeout)
 	defer cancel()
 	var wg sync.WaitGroup
 	for i := range 16 {
-		mu := mutex(t, m, anteroom.LockConfig{Key: "r" + strconv.Itoa(i), Replicas: 1, ReplicaTimeout: 3 * time.Second})
+		mu := mutex(t, m, anteroom.LockConfig{Key: "r" + strconv.Itoa(i), Replicas: 1, LeaseTime: 20 * time.Minute, ReplicaTimeout: replicaTimeout})
 		wg.Go(func() {
 			if h, err := mu.Acquire(ctx); err == nil {
 				_ = h.Release(bg)
@@ -130,7 +132,7 @@ func TestWaitingForReplicasDelaysNoRelease(t *testing.T) {
 	time.Sleep(200 * time.Millisecond)
 	start := time.Now()
 	err := h.Release(ctx)
-	if d := time.Since(start); d > 1500*time.Millisecond || err != nil {
+	if d := time.Since(start); d > replicaTimeout/2 || err != nil {
 		t.Errorf("on a healthy server the release took %v: %v", d, err)
 	}
 	cancel()
