@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/anteroom/anteroom/internal/pace"
 	"github.com/anteroom/anteroom/queue"
 )
 
@@ -126,7 +127,7 @@ func (r *gateRedis) hammer(goroutines int, visit func(id uint64)) {
 	go func() { defer close(done); wg.Wait() }()
 	select {
 	case <-done:
-	case <-time.After(60 * time.Second):
+	case <-time.After(pace.Hang):
 		r.t.Fatalf("the gate hangs: %+v, first waiters %+v", r.g.Demand(), r.g.Peek(3))
 	}
 	close(stop)
@@ -199,7 +200,7 @@ func TestGate_HammerEverything(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newGateRedis(t, all, fair, true)
 			var p place
-			for end := time.Now().Add(20 * time.Second); ; { // on a busy machine a round may miss something
+			for end := time.Now().Add(pace.Hang); ; { // on a busy machine a round may miss something
 				r.hammer(16, func(id uint64) { r.visit(&p, id) })
 				missed := r.n.missed()
 				if missed == "" || testing.Short() {
@@ -363,7 +364,7 @@ func TestGate_HammerBursts(t *testing.T) {
 				go func() { defer close(done); wg.Wait() }()
 				select {
 				case <-done:
-				case <-time.After(30 * time.Second):
+				case <-time.After(pace.Hang):
 					t.Fatalf("the gate hangs: %+v, first waiters %+v", r.g.Demand(), r.g.Peek(3))
 				}
 				if d := r.g.Demand(); d.Used != 0 || d.Waiting != 0 || d.Readers != 0 {
@@ -415,7 +416,7 @@ func TestGate_HammerNobodyStarves(t *testing.T) {
 			}()
 			select {
 			case <-done:
-			case <-time.After(60 * time.Second):
+			case <-time.After(pace.Hang):
 				t.Errorf("starved: %+v", g.Demand())
 			}
 			close(stop)
@@ -468,7 +469,10 @@ func TestGate_I15_AReaderThatJoinsBesideAWriter(t *testing.T) {
 		}
 	})
 	refused, alone := 0, 0
-	for end := time.Now().Add(20 * time.Second); (refused < 20_000 || alone < 20_000) && time.Now().Before(end); {
+	enough := func(took time.Duration) bool {
+		return refused >= 20_000 && alone >= 20_000 || took > 20*time.Second && refused > 0 && alone > 0 || took > pace.Hang
+	}
+	for begin := time.Now(); !enough(time.Since(begin)); {
 		open()
 		w := &queue.Waiter{Need: all, Kind: queue.Try}
 		in, _, _ := g.Enter(w)

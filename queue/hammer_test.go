@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/anteroom/anteroom/internal/pace"
 	"github.com/anteroom/anteroom/queue"
 )
 
@@ -87,7 +88,7 @@ func within(t *testing.T, s *queue.Synchronizer, f func()) {
 	go func() { defer close(done); f() }()
 	select {
 	case <-done:
-	case <-time.After(30 * time.Second):
+	case <-time.After(pace.Hang):
 		t.Fatalf("the queue hangs: %v, first waiters: %v", s, s.Waiting()[:min(3, s.Len())])
 	}
 }

@@ -14,10 +14,11 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/anteroom/anteroom/internal/pace"
 )
 
-// bound is generous, because the race detector and small machines are slow.
-const bound = 30 * time.Second
+const bound = pace.Hang
 
 func TestMain(m *testing.M) {
 	_ = os.Setenv("GORACE", "atexit_sleep_ms=1") // of the children, which end often

@@ -29,7 +29,7 @@ type Cluster struct {
 
 // clusterKind is a node of a Cluster. Its identity is in a file of its folder and so survives a restart.
 var clusterKind = kind{port: nodePort, ready: plain.ready, args: func(s *Server) []string {
-	return append(nodeKind.args(s), "--cluster-enabled", "yes", "--cluster-node-timeout", strconv.Itoa(nodeTimeout))
+	return append(nodeKind.args(s), "--cluster-enabled", "yes", "--cluster-node-timeout", strconv.Itoa(paced(nodeTimeout)))
 }}
 
 // StartCluster starts masters, which share the slots evenly, the first having the lowest, and replicas, which are

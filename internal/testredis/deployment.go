@@ -10,6 +10,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/anteroom/anteroom/internal/pace"
 )
 
 const (
@@ -89,7 +91,7 @@ func (s *Server) CutReplicas(tb TB, replicas ...*Server) {
 	}
 	s.direct(func(c *redis.Client) {
 		ctx := context.Background()
-		wait(tb, askTimeout, "the master has no replica", func() string {
+		wait(tb, formTimeout, "the master has no replica", func() string {
 			if err := c.ClientKillByFilter(ctx, "type", "replica").Err(); err != nil {
 				return err.Error()
 			}
@@ -124,3 +126,6 @@ func info(ctx context.Context, c *redis.Client, section string) map[string]strin
 	}
 	return values
 }
+
+// paced is a time in milliseconds that a loaded machine stretches: else its servers take each other for dead.
+func paced(ms int) int { return int(pace.Scale(time.Duration(ms)*time.Millisecond) / time.Millisecond) }

@@ -16,6 +16,7 @@ func must(t *testing.T, err error) {
 }
 
 func TestSentinelFailsOver(t *testing.T) {
+	t.Parallel()
 	ctx := t.Context()
 	s := testredis.StartSentinel(t)
 	c := s.Client(t)
@@ -54,6 +55,7 @@ func TestSentinelFailsOver(t *testing.T) {
 }
 
 func TestClusterFailsOver(t *testing.T) {
+	t.Parallel()
 	ctx := t.Context()
 	c := testredis.StartCluster(t, 3, 3)
 	rdb := c.Client(t)
@@ -92,6 +94,7 @@ func TestClusterFailsOver(t *testing.T) {
 }
 
 func TestSlotMoves(t *testing.T) {
+	t.Parallel()
 	ctx := t.Context()
 	c := testredis.StartCluster(t, 2, 0)
 	rdb := c.Client(t)

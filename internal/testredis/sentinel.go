@@ -80,7 +80,7 @@ func startSentinelProcess(tb TB, master *Server, h Host) *Server {
 		}
 		conf := fmt.Sprintf("dir %s\nsentinel monitor %s %s %d %d\n"+
 			"sentinel down-after-milliseconds %s %d\nsentinel failover-timeout %s %d\nsentinel parallel-syncs %s 2\n",
-			s.dir, MasterName, master.ip(), master.port, quorum, MasterName, downAfter, MasterName, failoverTimeoutMs, MasterName)
+			s.dir, MasterName, master.ip(), master.port, quorum, MasterName, paced(downAfter), MasterName, paced(failoverTimeoutMs), MasterName)
 		if err := os.WriteFile(args[0], []byte(conf), 0o600); err != nil {
 			tb.Fatal(err)
 		}

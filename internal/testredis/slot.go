@@ -44,7 +44,7 @@ func (m *SlotMove) set(at *Server, words ...any) {
 	m.c.tb.Helper()
 	command := append([]any{"cluster", "setslot", m.slot}, words...)
 	at.direct(func(r *redis.Client) {
-		ctx, asked := context.Background(), r.WithTimeout(2*askTimeout)
+		ctx, asked := context.Background(), r.WithTimeout(formTimeout)
 		err := asked.Do(ctx, command...).Err()
 		if err != nil && strings.HasPrefix(err.Error(), "NOREPLICAS") {
 			// Valkey waits about 2 s for the master's replicas. One that hangs is left out when it has no link.

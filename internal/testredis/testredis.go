@@ -28,6 +28,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/anteroom/anteroom/internal/child"
+	"github.com/anteroom/anteroom/internal/pace"
 )
 
 // TB is the part of a test that this package uses: a *testing.T, or a Program outside of tests, such as
@@ -45,7 +46,7 @@ type TB interface {
 
 // startTimeout bounds how long a server may take until it accepts connections. It is generous because the race
 // detector and small machines are slow.
-const startTimeout = 20 * time.Second
+const startTimeout = pace.Hang
 
 // Server is one redis-server process.
 //

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
+	"github.com/anteroom/anteroom/internal/pace"
 	"github.com/anteroom/anteroom/internal/silence"
 	"github.com/anteroom/anteroom/internal/testredis"
 )
@@ -19,9 +20,10 @@ func TestMain(m *testing.M) {
 }
 
 func TestServerLivesAndDies(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	s := testredis.Start(t)
-	c := s.Client(t, func(o *redis.Options) { o.MaxRetries = -1; o.ReadTimeout = 300 * time.Millisecond })
+	c := s.Client(t, func(o *redis.Options) { o.MaxRetries = -1; o.ReadTimeout = pace.Scale(300 * time.Millisecond) })
 	if err := c.Set(ctx, "k", "v", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -48,6 +50,7 @@ func TestServerLivesAndDies(t *testing.T) {
 
 // A server that something else has ended is named by the test to which it belonged, whatever else that says.
 func TestServerThatEndsByItself(t *testing.T) {
+	t.Parallel()
 	err := testredis.WithoutTest("the name", func(p *testredis.Program) error {
 		c := testredis.Start(p).Client(p, func(o *redis.Options) { o.MaxRetries, o.DialerRetries = -1, 1 })
 		_ = c.ShutdownNoSave(context.Background()).Err() // the connection ends without an answer

@@ -88,7 +88,9 @@ func (s *scene) leave(q *queue.Synchronizer, id uint64) {
 }
 
 // A long wait is reported once, and a key again when somebody else waits for too long.
-func TestLookout_ReportsAWaitOnce(t *testing.T) {
+func TestLookout_ReportsAWaitOnce(t *testing.T) { synctest.Test(t, testReportsAWaitOnce) }
+
+func testReportsAWaitOnce(t *testing.T) {
 	s := newScene(t, 30*time.Second)
 	now := time.Now()
 	q := s.key("a", 1, queue.NoNotify, 2, 3)

@@ -157,7 +157,10 @@ func TestBeside_AReleaseThatFindsNothingAfterTheDeadline(t *testing.T) {
 	_, client := fresh(t)
 	rdb, c, f := client(), client(), &faults{}
 	c.AddHook(f)
-	p := newParty(t, c, func(set *Settings) { set.Timeout = pace.Scale(5 * time.Second) }) // so long the exit waits for the answer
+	p := newParty(t, c, func(set *Settings) {
+		set.Lease = stretched(Lease{For: 1500 * time.Millisecond, Period: 500 * time.Millisecond, Margin: 75 * time.Millisecond})
+		set.Timeout = pace.Scale(5 * time.Second) // so long the exit waits for the answer
+	})
 	k := p.Key("k", p.set)
 	defer k.Done()
 	o, _ := enter(t, p, k)

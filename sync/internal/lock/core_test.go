@@ -330,7 +330,7 @@ func TestCore_Renews(t *testing.T) {
 	t.Parallel()
 	_, client := fresh(t)
 	p := newParty(t, client(), func(s *Settings) {
-		s.Lease = stretched(Lease{For: 1500 * time.Millisecond, Period: 300 * time.Millisecond, Margin: 100 * time.Millisecond})
+		s.Lease = stretched(Lease{For: 750 * time.Millisecond, Period: 150 * time.Millisecond, Margin: 50 * time.Millisecond})
 	})
 	o := p.mustAcquire(t, "k")
 	for end := time.Now().Add(p.set.Lease.For * 5 / 3); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {

@@ -162,7 +162,7 @@ func TestDead_ARetryForLater(t *testing.T) {
 	t.Parallel()
 	_, client := fresh(t)
 	rdb := client()
-	p := newParty(t, client(), func(s *Settings) { longLease(s); s.MinHold = pace.Scale(5 * time.Second) })
+	p := newParty(t, client(), func(s *Settings) { longLease(s); s.MinHold = time.Hour })
 	o := p.mustAcquire(t, "k")
 	eventually(t, "renewed", func() bool { return o.g.lease.Load().Renewals() > 0 })
 	front := newParty(t, client(), longLease)
@@ -186,6 +186,7 @@ func TestDead_ARetryForLater(t *testing.T) {
 		g.die(t)
 	}
 	time.Sleep(500 * time.Millisecond)
+	p.set.MinHold = p.now() - o.g.since + pace.Scale(2*time.Second) // the mark lasts for that
 	mustRelease(t, o)
 	end := time.Now().Add(rdb.PTTL(t.Context(), "k").Val())
 	time.Sleep(500 * time.Millisecond)

@@ -16,9 +16,9 @@ func TestBeside_MinHoldWhereALossMeetsAnExit(t *testing.T) {
 	t.Parallel()
 	_, client := fresh(t)
 	rdb := client()
-	p := newParty(t, client(), func(s *Settings) { s.MinHold = pace.Scale(400 * time.Millisecond) })
+	p := newParty(t, client(), func(s *Settings) { s.MinHold = pace.Scale(200 * time.Millisecond) })
 	bad := 0
-	for range 10 {
+	for range 5 {
 		rdb.Del(t.Context(), "k")
 		o := p.mustAcquire(t, "k")
 		o.g.k.mu.Lock()
@@ -36,7 +36,7 @@ func TestBeside_MinHoldWhereALossMeetsAnExit(t *testing.T) {
 		time.Sleep(p.set.MinHold + 100*time.Millisecond)
 	}
 	if bad > 0 {
-		t.Errorf("%d of 10 were free before MinHold", bad)
+		t.Errorf("%d of 5 were free before MinHold", bad)
 	}
 }
 

@@ -397,7 +397,7 @@ func (k *unitsClient) step() {
 
 // check searches for units that two clients rely on.
 func (w *unitsWorld) check() {
-	sum, least, who := int64(0), int64(every), ""
+	sum, least := int64(0), int64(every)
 	for _, k := range w.clients {
 		n := int64(0)
 		if k.c.usable && w.now < k.until {
@@ -411,14 +411,16 @@ func (w *unitsWorld) check() {
 		}
 		if n > 0 {
 			sum, least = sum+n, min(least, k.c.Capacity)
-			who += fmt.Sprintf(" %s has %d (until %v, reacts %v)", k.name, n, k.until, k.reacts)
+			if sum > least && w.why == "" && !w.deleted {
+				for _, k := range w.clients {
+					w.why += fmt.Sprintf("%s has %d (until %v), %d react until %v; ", k.name, k.c.Units, k.until, k.reacting, k.reacts)
+				}
+				w.why += fmt.Sprintf("at %v these are %d units of %d", w.now, sum, least)
+			}
 		}
 		if used := k.used(); used > 0 && w.now < k.until && used > k.c.Units {
 			w.why = fmt.Sprintf("%s uses %d of %d at %v", k.name, used, k.c.Units, w.now)
 		}
-	}
-	if sum > least && w.why == "" && !w.deleted {
-		w.why = fmt.Sprintf("%d units of %d at %v:%s", sum, least, w.now, who)
 	}
 }
 
