@@ -116,7 +116,9 @@ func TestMetrics_WithAManager(t *testing.T) {
 	rdb := redis.NewClient(&redis.Options{Addr: srv.Addr()})
 	defer rdb.Close()
 	c, r := newCollector(t, metrics.Config{})
-	m, err := anteroom.NewManager(rdb, anteroom.Config{Observer: c.Observer(), Defaults: anteroom.LockConfig{Name: "orders", Reentrant: true}})
+	m, err := anteroom.NewManager(rdb, anteroom.Config{
+		Observer: c.Observer(), CommandTimeout: 10 * time.Second, Defaults: anteroom.LockConfig{Name: "orders", Reentrant: true},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

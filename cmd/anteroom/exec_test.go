@@ -50,7 +50,7 @@ func TestExec_X5_Statuses(t *testing.T) {
 		{[]string{"k", "--", garbage}, 126, "exec format error"},
 		{[]string{"-n", "taken", "--", "true"}, 75, "lock \"taken\" is held by other:1 (\"night \\x1b shift\")\n"},
 		{[]string{"-w", "0", "taken", "--", "true"}, 75, "is held by other:1"},
-		{[]string{"-w", "1s", "taken", "--", "true"}, 75, "lock \"taken\" is still held after 1"},
+		{[]string{"-w", "1s", "taken", "--", "true"}, 75, "lock \"taken\" is still held after "},
 		{[]string{"-n", "-s", "units", "--", "true"}, 75, "lock \"units\" is held (anteroom status shows by whom)\n"},
 		{[]string{"--wait", "0.5", "-E", "0", "taken", "--", "false"}, 0, ""},
 		{[]string{"-n", "--conflict-exit-code", "42", "taken", "--", "true"}, 42, "is held by other:1"},
