@@ -192,6 +192,16 @@ func TestChromium_ShowsAContendedRun(t *testing.T) {
 				t.Errorf("at width %d the page is %d wide", width, got)
 			}
 			save(b, fmt.Sprintf("debug-%d-%s", width, scheme))
+			// Also once holds and waits have lasted for long, and many are held: the page is as it was afterwards.
+			if got := eval[int](b, `(() => {
+				const main = document.querySelector("main"), shown = main.innerHTML;
+				main.querySelectorAll("td.n").forEach((cell) => cell.textContent = cell.matches(".dim") ? "23 h 59 min" : "1000000");
+				const wide = document.documentElement.scrollWidth;
+				main.innerHTML = shown;
+				return wide;
+			})()`); got > width {
+				t.Errorf("at width %d, with long times and high numbers, the page is %d wide", width, got)
+			}
 		}
 	}
 	if title := eval[string](b, `document.title`); !strings.HasSuffix(title, "Anteroom") || eval[int](b, `document.images.length`) != 0 || v.others.Load() != 0 {
