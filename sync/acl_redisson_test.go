@@ -15,6 +15,7 @@ import (
 // TestACL_Redisson: the rules of docs/operations.md for Redisson's dialect are enough, and all of them
 // are used: on a single server, and on a Cluster.
 func TestACL_Redisson(t *testing.T) {
+	t.Parallel()
 	blocks := aclBlocks(t)
 	try := func(t *testing.T, s *testredis.Server, rdb func() anteroom.Redis, rules [][]string, used int, dialect anteroom.Dialect, publish string) {
 		admin := s.Client(t)

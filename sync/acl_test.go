@@ -80,6 +80,7 @@ const patience = pace.Hang
 // under the rules that docs/operations.md prints. The server's own log of refusals says
 // that the list is enough, its counters that nothing in it is unused.
 func TestACL_TheListInTheDocumentIsEnoughAndExact(t *testing.T) {
+	t.Parallel()
 	s := testredis.Start(t)
 	admin := s.Client(t)
 	blocks := aclBlocks(t)
@@ -316,6 +317,7 @@ func wantNoRefusals(t *testing.T, admin *redis.Client) {
 // TestACL_AKeyOutsideTheListIsOneClearError: what the list does not allow comes back at
 // once, and says whom to ask.
 func TestACL_AKeyOutsideTheListIsOneClearError(t *testing.T) {
+	t.Parallel()
 	s := testredis.Start(t)
 	applyACL(t, s.Client(t), aclBlocks(t)[0])
 	rdb := s.Client(t, func(o *redis.Options) { o.Username, o.Password = "anteroom", "change-me" })

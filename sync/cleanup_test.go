@@ -104,6 +104,7 @@ func TestALostSendIsCleanedUpAfterAHold(t *testing.T) {
 
 // Clean-ups and granted attempts of one key, many times, with the race detector.
 func TestCleanUpsBesideGrantedAttempts(t *testing.T) {
+	t.Parallel()
 	s := testredis.Start(t)
 	n := faultnet.New(nil)
 	m, _ := manager(t, s.Client(t, overNetwork(n)), anteroom.Config{})

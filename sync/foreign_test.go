@@ -18,6 +18,7 @@ import (
 )
 
 func TestAForeignClientSharesLocksBothWays(t *testing.T) {
+	t.Parallel()
 	server := testredis.Start(t)
 	rdb := server.Client(t)
 	m, _ := manager(t, server.Client(t), anteroom.Config{})
@@ -110,6 +111,7 @@ func TestAForeignClientSharesLocksBothWays(t *testing.T) {
 
 // Messages of any form are wake-ups and never a crash.
 func TestMalformedMessagesWakeAndDoNoHarm(t *testing.T) {
+	t.Parallel()
 	server := testredis.Start(t)
 	rdb := server.Client(t)
 	a, _ := manager(t, server.Client(t), anteroom.Config{})
@@ -145,6 +147,7 @@ func TestMalformedMessagesWakeAndDoNoHarm(t *testing.T) {
 
 // TestRefusalsOfTheServer: what only an operator can mend is one clear error, immediately.
 func TestRefusalsOfTheServer(t *testing.T) {
+	t.Parallel()
 	server := testredis.Start(t)
 	admin := server.Client(t)
 	for name, rules := range map[string][]any{
@@ -180,6 +183,7 @@ func TestRefusalsOfTheServer(t *testing.T) {
 
 // TestRefusalsOfTheServer_Channels: who may not publish on the channels of others cannot call them, and so does not wait in line.
 func TestRefusalsOfTheServer_Channels(t *testing.T) {
+	t.Parallel()
 	server := testredis.Start(t)
 	admin := server.Client(t)
 	ok(t, admin.Do(bg, "acl", "setuser", "nochannels", "on", ">p", "~*", "resetchannels", "+@all").Err())

@@ -16,6 +16,7 @@ import (
 // The line of one key that an ACL refuses concerns that key: it is ErrConfig, also for Inspect, and who waits for
 // another key is called as ever.
 func TestLine_ARefusedLineConcernsItsKeyOnly(t *testing.T) {
+	t.Parallel()
 	s := testredis.Start(t)
 	ok(t, s.Client(t).Do(bg, "acl", "setuser", "app", "reset", "on", ">pw", "~order:*", "~anteroom:line:{order:a}", "~anteroom:fence:*", "&*", "+@all").Err())
 	client := func() *redis.Client {

@@ -45,12 +45,14 @@ func TestLine_ACallIsNotBelievedWithoutItsReplicas(t *testing.T) {
 
 // The same on a server that has a replica: who was called is in when the replica has its lock.
 func TestLine_ACalledGrantIsOnItsReplicas(t *testing.T) {
+	t.Parallel()
 	s := testredis.Start(t, "--repl-diskless-sync-delay", "0")
 	second := testredis.Start(t, "--replicaof", "127.0.0.1", strconv.Itoa(s.Port()))
 	admin, replica := s.Client(t), second.Client(t, func(o *redis.Options) { o.MaxRetries = -1 })
 	eventually(t, "the replica follows", func() bool { return admin.Wait(bg, 1, 100*time.Millisecond).Val() == 1 })
 	// A connection of its own changes the client's options in go-redis 9.23, beside others, unless this is off.
 	plain := func(o *redis.Options) {
+		o.ReadTimeout = 2 * pace.Hang
 		o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	}
 	a, _ := manager(t, s.Client(t), anteroom.Config{})

@@ -71,6 +71,7 @@ func beside(t *testing.T, s *testredis.Server, sub func(*redis.Client) *redis.Pu
 // A foreign client that listens for releases gets about the part of one process more. One that listens by a pattern, as
 // a monitor does, is not counted.
 func TestLine_ForeignClientsGetTheirShare(t *testing.T) {
+	t.Parallel()
 	// A machine that is busy may keep the foreign client away from its turns for a while, so it has several tries.
 	for range 5 {
 		its, ours := beside(t, testredis.Start(t), func(c *redis.Client) *redis.PubSub { return c.Subscribe(bg, "lock:release:k") })

@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/anteroom/anteroom/internal/pace"
 	"github.com/anteroom/anteroom/internal/testredis"
 	anteroom "github.com/anteroom/anteroom/sync"
@@ -262,11 +264,12 @@ func TestLinger_Redisson(t *testing.T) {
 
 // With Replicas the next owner asks for no lock, and waits for the replicas.
 func TestLinger_Replicas(t *testing.T) {
+	t.Parallel()
 	s := testredis.Start(t, "--repl-diskless-sync-delay", "0")
 	testredis.Start(t, "--replicaof", "127.0.0.1", strconv.Itoa(s.Port()))
 	admin := s.Client(t)
 	eventually(t, "the replica follows", func() bool { return admin.Wait(bg, 1, 100*time.Millisecond).Val() == 1 })
-	m, _ := manager(t, s.Client(t), anteroom.Config{})
+	m, _ := manager(t, s.Client(t, func(o *redis.Options) { o.ReadTimeout = 2 * pace.Hang }), anteroom.Config{})
 	mu := mutex(t, m, anteroom.LockConfig{Key: "k", Linger: time.Minute, Replicas: 1, LeaseTime: 20 * time.Minute, ReplicaTimeout: pace.Scale(4 * time.Second)})
 	pass(mu)
 	eventually(t, "it lingers", func() bool { pass(mu); return stateOfK(m).Status == "lingers" })

@@ -16,6 +16,7 @@ import (
 // TestManaged_WhatAServiceForbids: managed services differ in the commands that they refuse. A user who may not call
 // them represents such a service. Each row of docs/compatibility.md, "Managed services", is one here.
 func TestManaged_WhatAServiceForbids(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		without  string // what the user may not call
 		replicas int

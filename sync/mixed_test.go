@@ -23,6 +23,7 @@ import (
 // themselves, while replies are lost and callers leave: one is inside at a time, everybody
 // comes back, and nothing is left but what lands late.
 func TestMixedWaysIn(t *testing.T) {
+	t.Parallel()
 	s := testredis.Start(t)
 	for _, r := range []bool{true, false} {
 		t.Run(fmt.Sprintf("reentrant=%v", r), func(t *testing.T) {

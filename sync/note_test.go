@@ -83,6 +83,7 @@ func TestNote_WhatIsRefused(t *testing.T) {
 
 // A real server, which no test double replaces.
 func TestNote_OnAServer(t *testing.T) {
+	t.Parallel()
 	server := testredis.Start(t)
 	lease := pace.Scale(time.Second)
 	m, rec := manager(t, server.Client(t), anteroom.Config{Defaults: anteroom.LockConfig{LeaseTime: lease, WatchdogPeriod: 50 * time.Millisecond}})

@@ -51,6 +51,7 @@ const denied = "-DENIED Redis is running in protected mode because protected mod
 
 // TestOpen_OneDiagnosis: every failed handshake reads as the address, what the server says, and only then a guess.
 func TestOpen_OneDiagnosis(t *testing.T) {
+	t.Parallel()
 	locked := testredis.Start(t, "--requirepass", "hunter1")
 	open := testredis.Start(t)
 	secure := testredis.StartTLS(testredis.NewAuthority(t), false)
@@ -110,6 +111,7 @@ func TestOpen_OneDiagnosis(t *testing.T) {
 
 // TestOpen_AMasterOutOfReach: Sentinels name an address that is none for this machine.
 func TestOpen_AMasterOutOfReach(t *testing.T) {
+	t.Parallel()
 	s := testredis.StartSentinel(t)
 	for _, n := range s.Nodes() {
 		n.Kill()

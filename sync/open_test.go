@@ -47,6 +47,7 @@ func opened(t *testing.T, url string, reader redis.UniversalClient) {
 }
 
 func TestOpen_OneServer(t *testing.T) {
+	t.Parallel()
 	socket := filepath.Join(t.TempDir(), "s")
 	s := testredis.Start(t, "--requirepass", "pw/1", "--unixsocket", socket)
 	two := s.Client(t, func(o *redis.Options) { o.Password, o.DB = "pw/1", 2 })
@@ -78,6 +79,7 @@ func TestOpen_Cluster(t *testing.T) {
 
 // TestOpen_TLS: with certificates of both sides, and what is reported if one is wrong.
 func TestOpen_TLS(t *testing.T) {
+	t.Parallel()
 	authority, other := testredis.NewAuthority(t), testredis.NewAuthority(t)
 	s := testredis.StartTLS(authority, true)
 	ca, cert, key := authority.Files("client")
@@ -105,6 +107,7 @@ func TestOpen_TLS(t *testing.T) {
 // TestOpen_ACertificateIsRenewed: the client shows the certificate that is in the file when
 // it connects, not the one that was there when the program began.
 func TestOpen_ACertificateIsRenewed(t *testing.T) {
+	t.Parallel()
 	authority, other := testredis.NewAuthority(t), testredis.NewAuthority(t)
 	s := testredis.StartTLS(authority, true)
 	ca, cert, key := authority.Files("client")
@@ -139,6 +142,7 @@ func replace(t *testing.T, from, to string) {
 
 // TestOpen_SaysWhatIsWrong: immediately, whose fault it is, without a password.
 func TestOpen_SaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
 	s := testredis.Start(t, "--requirepass", "hunter1")
 	url := func(user string) string { return "redis://" + user + "@" + s.Addr() }
 	ended, end := context.WithCancel(bg)
@@ -175,6 +179,7 @@ func TestOpen_SaysWhatIsWrong(t *testing.T) {
 
 // TestOpen_ASilentServer: Open and Ping end with their context, whatever the server does.
 func TestOpen_ASilentServer(t *testing.T) {
+	t.Parallel()
 	s := testredis.Start(t)
 	m, err := anteroom.Open(bg, s.URL(), quiet(anteroom.Config{}))
 	ok(t, err)

@@ -56,6 +56,7 @@ func TestPing_LeavesNothing(t *testing.T) {
 // TestPing_TheACLOfTheDocument: the smallest ACL is enough for Ping, too, and nothing of it
 // shows in the server's log of refusals.
 func TestPing_TheACLOfTheDocument(t *testing.T) {
+	t.Parallel()
 	s := testredis.Start(t)
 	admin := s.Client(t)
 	applyACL(t, admin, aclBlocks(t)[0])
@@ -85,6 +86,7 @@ func TestPing_TheACLOfTheDocument(t *testing.T) {
 // renewal or its release needs, or the line, Ping is ErrConfig and names it, whether the key is free or
 // held.
 func TestPing_EveryRightIsAskedFor(t *testing.T) {
+	t.Parallel()
 	s := testredis.Start(t)
 	admin := s.Client(t)
 	asks := testredis.AtLeast("7.0") // redis.acl_check_cmd; without it Ping knows what it can try
@@ -132,6 +134,7 @@ func TestPing_EveryRightIsAskedFor(t *testing.T) {
 // TestPing_WhatTheServerCannotDoNow: what passes by itself is ErrUnavailable, what does not
 // is ErrConfig.
 func TestPing_WhatTheServerCannotDoNow(t *testing.T) {
+	t.Parallel()
 	s := testredis.Start(t)
 	admin := s.Client(t)
 	m, _ := manager(t, s.Client(t), anteroom.Config{})

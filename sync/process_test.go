@@ -244,6 +244,7 @@ func (p *process) ask(t *testing.T, line string) string {
 // Exclusion across processes: an unprotected counter in a file is exact, and the
 // fenced resource sees tokens that only grow.
 func TestSync_I1_ExclusionAcrossProcesses(t *testing.T) {
+	t.Parallel()
 	s := testredis.Start(t)
 	for _, fair := range []string{"false", "true"} {
 		t.Run("fair="+fair, func(t *testing.T) {

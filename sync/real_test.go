@@ -56,6 +56,7 @@ func hammer(t *testing.T, mu sync.Locker, counter *int, goroutines, rounds int) 
 // In the manner of Go's own mutex tests: all modes, through sync.Locker, with the
 // race detector watching an unprotected counter.
 func TestHammer(t *testing.T) {
+	t.Parallel()
 	s := testredis.Start(t)
 	for _, fair := range []bool{false, true} {
 		for _, r := range []bool{true, false} {
@@ -150,6 +151,7 @@ func total(stats map[string]int64) int64 {
 // Redis under SIGSTOP: far below the client's read timeout the caller is free, and
 // when it runs again nothing stays behind.
 func TestCancelledAcquireWhileRedisIsStopped(t *testing.T) {
+	t.Parallel()
 	s := testredis.Start(t)
 	rdb := s.Client(t, func(o *redis.Options) { o.ReadTimeout = 3 * pace.Hang })
 	m, _ := manager(t, rdb, anteroom.Config{CommandTimeout: time.Minute})
@@ -173,6 +175,7 @@ func TestCancelledAcquireWhileRedisIsStopped(t *testing.T) {
 }
 
 func TestFencingTokensGrowAcrossFlush(t *testing.T) {
+	t.Parallel()
 	s := testredis.Start(t)
 	rdb := s.Client(t)
 	var last int64

@@ -96,6 +96,7 @@ func hammerRW(t *testing.T, rws []*anteroom.RWMutex, readers, rounds int) {
 }
 
 func TestRWMutex_Hammer(t *testing.T) {
+	t.Parallel()
 	s := testredis.Start(t)
 	for _, fair := range []bool{true, false} {
 		a, _ := manager(t, s.Client(t), anteroom.Config{Defaults: anteroom.LockConfig{Fair: fair}})

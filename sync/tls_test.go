@@ -22,6 +22,7 @@ func overTLS(c *tls.Config) func(*redis.Options) {
 // TestTLS_LocksWork: acquire, wait for another process's message, renew, end a turn, force
 // and release, over TLS, with and without certificates of the clients.
 func TestTLS_LocksWork(t *testing.T) {
+	t.Parallel()
 	for name, certificates := range map[string]bool{"server certificate": false, "client certificates": true} {
 		t.Run(name, func(t *testing.T) {
 			authority := testredis.NewAuthority(t)
@@ -68,6 +69,7 @@ func locksWork(t *testing.T, one, two *redis.Client) {
 // TestTLS_ACLUserWorks: the user of docs/operations.md, over TLS. The server's log of
 // refusals stays empty.
 func TestTLS_ACLUserWorks(t *testing.T) {
+	t.Parallel()
 	authority := testredis.NewAuthority(t)
 	s := testredis.StartTLS(authority, true)
 	admin := s.Client(t, overTLS(authority.TLSConfig("admin")))
@@ -82,6 +84,7 @@ func TestTLS_ACLUserWorks(t *testing.T) {
 // TestTLS_AnUntrustedClientIsRefused: a server that the client does not trust, a client
 // that the server does not trust, and one that does not speak TLS. Nothing is left in Redis.
 func TestTLS_AnUntrustedClientIsRefused(t *testing.T) {
+	t.Parallel()
 	authority, other := testredis.NewAuthority(t), testredis.NewAuthority(t)
 	s := testredis.StartTLS(authority, true)
 	admin := s.Client(t, overTLS(authority.TLSConfig("admin")))

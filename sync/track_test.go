@@ -47,6 +47,7 @@ func lostSoon(t *testing.T, what string, h *anteroom.Hold) {
 // TestTrack_T1_EveryKindOfHold: a removal ends each kind of hold, by an answer of the script that counts, and a foreign
 // change ends none.
 func TestTrack_T1_EveryKindOfHold(t *testing.T) {
+	t.Parallel()
 	for what, take := range map[string]func(m *anteroom.Manager) (*anteroom.Hold, error){
 		"mutex": func(m *anteroom.Manager) (*anteroom.Hold, error) { return m.Mutex("k").Acquire(bg) },
 		"fixed lease": func(m *anteroom.Manager) (*anteroom.Hold, error) {
@@ -85,6 +86,7 @@ func TestTrack_T1_EveryKindOfHold(t *testing.T) {
 
 // TestTrack_T1_AHintEndsNothing: the connection is to a server that has never heard of the lock.
 func TestTrack_T1_AHintEndsNothing(t *testing.T) {
+	t.Parallel()
 	s, wrong := testredis.Start(t), testredis.Start(t)
 	var mu sync.Mutex
 	mislead := 0
@@ -100,10 +102,10 @@ func TestTrack_T1_AHintEndsNothing(t *testing.T) {
 			return d.DialContext(ctx, network, addr)
 		}
 	})
-	m, events := manager(t, rdb, anteroom.Config{Defaults: slowWatch})
+	m, events := manager(t, rdb, anteroom.Config{Defaults: slowWatch, CommandTimeout: min(time.Minute, pace.Scale(5*time.Second))})
 	ok(t, acquire(t, m.Mutex("warm")).Release(bg))
 	var conns []*redis.Conn // all that commands need, so that the next one is the tracker's
-	for range 5 {
+	for range 10 {
 		c := rdb.Conn()
 		ok(t, c.Ping(bg).Err())
 		conns = append(conns, c)
@@ -156,6 +158,7 @@ func TestTrack_T5_ShortTurnsPayNothing(t *testing.T) {
 
 // TestTrack_T6_AServerThatIsBack: the holder knows immediately whether it still holds.
 func TestTrack_T6_AServerThatIsBack(t *testing.T) {
+	t.Parallel()
 	s := testredis.Start(t)
 	m, _ := manager(t, s.Client(t), anteroom.Config{Defaults: slowWatch})
 	h, r := acquire(t, m.Mutex("k")), must[*anteroom.Hold](t)(m.RWMutex("rw").RAcquire(bg))
@@ -168,6 +171,7 @@ func TestTrack_T6_AServerThatIsBack(t *testing.T) {
 // TestTrack_T8_AShortenedLease: who shortens the time to live removes the lock when that is over. The holder is notified when
 // Redis deletes it, which it does at the latest when another process asks.
 func TestTrack_T8_AShortenedLease(t *testing.T) {
+	t.Parallel()
 	s := testredis.Start(t)
 	rdb := s.Client(t)
 	m, _ := manager(t, s.Client(t), anteroom.Config{Defaults: slowWatch})
@@ -189,6 +193,7 @@ func TestTrack_T8_AShortenedLease(t *testing.T) {
 
 // TestTrack_T8_RefusedTheBoundHolds: without CLIENT TRACKING the watchdog finds a removal, in W + C.
 func TestTrack_T8_RefusedTheBoundHolds(t *testing.T) {
+	t.Parallel()
 	s := testredis.Start(t)
 	rdb := s.Client(t)
 	ok(t, rdb.Do(bg, "acl", "setuser", "u", "on", ">p", "~*", "&*", "+@all", "-client").Err())
@@ -207,6 +212,7 @@ func TestTrack_T8_RefusedTheBoundHolds(t *testing.T) {
 
 // TestTrack_T9_QuestionsStay: a tracked hold is asked about as before.
 func TestTrack_T9_QuestionsStay(t *testing.T) {
+	t.Parallel()
 	s := testredis.Start(t)
 	counts := newCounter()
 	m, _ := manager(t, s.Client(t), anteroom.Config{Observer: hooks(counts), Defaults: anteroom.LockConfig{

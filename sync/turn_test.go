@@ -113,8 +113,9 @@ func TestForceReleaseWhileATurnIsExtended(t *testing.T) {
 
 // Acquires that wait for replicas must not keep releases of other locks from being sent.
 func TestWaitingForReplicasDelaysNoRelease(t *testing.T) {
+	t.Parallel()
 	s := testredis.Start(t)
-	m, _ := manager(t, s.Client(t), anteroom.Config{})
+	m, _ := manager(t, s.Client(t, func(o *redis.Options) { o.ReadTimeout = 2 * pace.Hang }), anteroom.Config{})
 	plain := m.Mutex("plain")
 	h := acquire(t, plain)
 	replicaTimeout := pace.Scale(3 * time.Second)
