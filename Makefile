@@ -1,8 +1,9 @@
 # The two commands of a newcomer:
-#   make test    unit, invariant, real-server and process tests, with the race detector
+#   make test    what to run before each commit, with the race detector: two to four minutes
 #   make demo    the library at work, with faults
 # And those for who changes the library:
-#   make lab     the linter, the laboratories and the bench in lab, the peers' own tests, the examples
+#   make lab     everything else: the long tests, the laboratories, the peers' own tests, the examples, the linter
+#   make stress  both, three times, beside eight busy loops
 #   make mutants removes each mechanism once and demands that a named test fails
 #   make fuzz    runs each fuzz test for FUZZ_FOR (30s)
 #   make systems compiles and vets everything for five systems, and builds library and tool for more
@@ -29,7 +30,7 @@ BENCH      ?=
 FUZZ_FOR   ?= 30s
 SKIPPED    := $(shell mktemp -u)
 
-.PHONY: test lab matrix systems interop lint vet demo bench mutants model cover redis prometheus iproute chromium faults chaos partitions fuzz count
+.PHONY: test lab stress matrix systems interop lint vet demo bench mutants model cover redis prometheus iproute chromium faults chaos partitions fuzz count
 
 # PARTS makes a recipe of parts. Each is announced, each runs even if others failed,
 # and the end says how long all took and what was skipped.
@@ -39,21 +40,32 @@ PARTS = export ANTEROOM_SKIPPED=$(SKIPPED); rm -f $(SKIPPED); status=0; all=$$(d
 	  if [ -s $(SKIPPED) ]; then echo "$$(wc -l < $(SKIPPED)) tests were skipped, because there is no redis-server, prometheus or promtool (or, for one test, no chromium; for partitions, no root or no ip; for the peers' tests, port 6379 taken or a module not fetched)"; fi; \
 	  rm -f $(SKIPPED); echo "== $$([ $$status = 0 ] && echo passed || echo FAILED), after $$(($$(date +%s) - all)) s"; exit $$status; }
 
-# sync takes longest by far, so it begins first and the others run beside it. Many tests wait
-# for real time, so more of them run together than there are processors.
-test: redis prometheus
+# make test leaves out the tests whose names end in _Lab, make lab runs those. They take more than about two seconds,
+# or need several servers, Prometheus or a browser. Many tests wait for real time, so more of them run together than
+# there are processors; sync takes longest, so it begins first.
+TESTS = -race -p 4 -parallel 8 -timeout 20m
+test: redis
 	@$(PARTS); \
-	part "1/2 tests" $(GO) test -race -parallel 4 -timeout 15m ./sync ./...; \
-	part "2/2 tests of metrics/otel" $(GO) -C metrics/otel test -race -timeout 5m ./...; \
+	part "1/2 tests" $(GO) test $(TESTS) -skip '_Lab$$' ./sync ./...; \
+	part "2/2 tests of metrics/otel" $(GO) -C metrics/otel test $(TESTS) -skip '_Lab$$' ./...; \
 	end
 
 lab: lint redis prometheus iproute chromium
 	@$(PARTS); \
-	part "1/4 laboratories" $(GO) -C lab test -race -timeout 20m ./...; \
-	part "2/4 examples" $(GO) -C examples test -timeout 10m .; \
-	part "3/4 debug page in a browser" $(GO) test -race -count 1 -run '^TestChromium' ./metrics/debug; \
+	part "1/4 long tests" $(GO) test $(TESTS) -run '_Lab$$' ./sync ./...; \
+	part "2/4 laboratories" $(GO) -C lab test -race -timeout 20m ./...; \
+	part "3/4 examples" $(GO) -C examples test -timeout 10m .; \
 	part "4/4 other servers" $(GO) -C lab run ./servers -short -j 4; \
 	end
+
+# Runs both three times beside eight busy loops, which end with it: no verdict may depend on the load.
+# STRESS="test" make stress
+STRESS ?= test lab
+stress:
+	@for i in 1 2 3 4 5 6 7 8; do ( while kill -0 $$$$ 2>/dev/null; do :; done ) & done; \
+	for i in 1 2 3; do for tier in $(STRESS); do \
+	  echo "== $$tier, round $$i"; GOFLAGS="$$GOFLAGS -count=1" $(MAKE) --no-print-directory $$tier || exit 1; \
+	done; done
 
 # MATRIX="valkey redis-7.2" make matrix
 MATRIX ?=

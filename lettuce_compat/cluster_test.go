@@ -26,7 +26,7 @@ var oddKeys = []string{
 	"\x00\xff{\xfe", "with space", "line\r\nbreak", `"quoted"`, "日本", strings.Repeat("k", 64<<10), strings.Repeat("{", 1000),
 }
 
-func TestCluster(t *testing.T) {
+func TestCluster_Lab(t *testing.T) {
 	t.Parallel()
 	_, b, cc := cluster(t, 1)
 	c := newClient(t, cc)
@@ -85,9 +85,9 @@ func TestCluster(t *testing.T) {
 	want(t, "no replica", c.Extend(ctx, r, 0).Outcome, refused)
 }
 
-// TestClusterMoves: while a slot moves, commands are refused unexecuted and find
+// TestClusterMoves_Lab: while a slot moves, commands are refused unexecuted and find
 // the new owner, alone, in a batch and with WAIT.
-func TestClusterMoves(t *testing.T) {
+func TestClusterMoves_Lab(t *testing.T) {
 	t.Parallel()
 	nodes, b, cc := cluster(t, 2)
 	c := newClient(t, cc)
@@ -120,7 +120,7 @@ func TestClusterMoves(t *testing.T) {
 
 // A forced release asks waiters to retry, wherever in the cluster it listens: no node knows the subscribers of
 // another.
-func TestCluster_AForcedReleaseNotifiesWhoListensElsewhere(t *testing.T) {
+func TestCluster_AForcedReleaseNotifiesWhoListensElsewhere_Lab(t *testing.T) {
 	t.Parallel()
 	nodes, _, cc := cluster(t, 2)
 	holder := newClient(t, cc)

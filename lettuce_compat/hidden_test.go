@@ -16,7 +16,7 @@ import (
 
 // A Cluster that New cannot see: behind a plain client, which one node is enough for, and
 // behind a type that hides the methods of a ClusterClient.
-func TestHiddenCluster(t *testing.T) {
+func TestHiddenCluster_Lab(t *testing.T) {
 	t.Parallel()
 	for name, make := range map[string]func(t *testing.T) lettucecompat.Redis{
 		"plain client": func(t *testing.T) lettucecompat.Redis {
@@ -67,7 +67,7 @@ func TestHiddenCluster(t *testing.T) {
 }
 
 // The first batch of renewals finds out as well as one of questions.
-func TestHiddenCluster_ByARenewal(t *testing.T) {
+func TestHiddenCluster_ByARenewal_Lab(t *testing.T) {
 	t.Parallel()
 	rdb := redis.NewClient(options(testredis.StartCluster(t, 1, 0).Nodes()[0].Addr(), nil, func(o *redis.Options) { o.Dialer = nil }))
 	defer rdb.Close()
@@ -103,7 +103,7 @@ func (g *gathered) all() []lettucecompat.Warning {
 }
 
 // Replicas, where WAIT would go to any node.
-func TestHiddenCluster_ConfirmsNothingFalsely(t *testing.T) {
+func TestHiddenCluster_ConfirmsNothingFalsely_Lab(t *testing.T) {
 	t.Parallel()
 	for _, disable := range []bool{false, true} {
 		t.Run(fmt.Sprint(disable), func(t *testing.T) {

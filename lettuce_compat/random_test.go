@@ -11,11 +11,16 @@ import (
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 )
 
-// TestState_Random: four clients state whatever comes to their minds, late and twice, beside foreign holders, deletions, deaths and
+// TestState_Random_Lab: four clients state whatever comes to their minds, late and twice, beside foreign holders, deletions, deaths and
 // windows. After each statement the lock has one holder, the line says what is in it, and a free lock has nobody waiting.
-func TestState_Random(t *testing.T) {
+func TestState_Random_Lab(t *testing.T) { stateAtRandom(t, 12) }
+
+// TestState_Random is the beginning of TestState_Random_Lab.
+func TestState_Random(t *testing.T) { stateAtRandom(t, 2) }
+
+func stateAtRandom(t *testing.T, seeds uint64) {
 	t.Parallel()
-	for seed := range uint64(12) {
+	for seed := range seeds {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			b := onMini(t)
 			rng := rand.New(rand.NewPCG(seed, 1))

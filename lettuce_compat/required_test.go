@@ -85,9 +85,9 @@ func TestState_P14_TheLineIsRequired(t *testing.T) {
 	}
 }
 
-// TestState_P14_ASlotThatMoves: of its keys only the lock's is here. What is held can be given back; anything else waits until
+// TestState_P14_ASlotThatMoves_Lab: of its keys only the lock's is here. What is held can be given back; anything else waits until
 // the slot has moved.
-func TestState_P14_ASlotThatMoves(t *testing.T) {
+func TestState_P14_ASlotThatMoves_Lab(t *testing.T) {
 	t.Parallel()
 	cl, _, cc := cluster(t, 2)
 	a, x := newPeer(t, cc, "a"), newPeer(t, cc, "x")
@@ -112,8 +112,8 @@ func TestState_P14_ASlotThatMoves(t *testing.T) {
 	x.releases()
 }
 
-// TestState_P14_OnACluster: calls reach clients that listen on another node than the lock's.
-func TestState_P14_OnACluster(t *testing.T) {
+// TestState_P14_OnACluster_Lab: calls reach clients that listen on another node than the lock's.
+func TestState_P14_OnACluster_Lab(t *testing.T) {
 	t.Parallel()
 	_, _, cc := cluster(t, 2)
 	var line []*peer

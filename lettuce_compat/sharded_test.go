@@ -35,9 +35,9 @@ func subscribers(t *testing.T, s *testredis.Server, channel string) int64 {
 	return s.Client(t).PubSubShardNumSub(ctx, channel).Val()[channel]
 }
 
-// TestSharded: releases go through the channel of the lock's shard, of which the server knows all
+// TestSharded_Lab: releases go through the channel of the lock's shard, of which the server knows all
 // subscribers; and each key is listened to at its own master.
-func TestSharded(t *testing.T) {
+func TestSharded_Lab(t *testing.T) {
 	t.Parallel()
 	testredis.Needs(t, "7.0", "channels of shards")
 	nodes := testredis.StartCluster(t, 3, 0)
@@ -71,9 +71,9 @@ func TestSharded(t *testing.T) {
 	eventually(t, "connections to shards end", func() bool { return lettucecompat.ShardConnections(c.Client) == 0 })
 }
 
-// TestSharded_MovesWithItsKey: a subscription moves with its slot, and to the new master after a
+// TestSharded_MovesWithItsKey_Lab: a subscription moves with its slot, and to the new master after a
 // failover, whether the old one has died, hangs, or lives on as a replica. Each move signals.
-func TestSharded_MovesWithItsKey(t *testing.T) {
+func TestSharded_MovesWithItsKey_Lab(t *testing.T) {
 	t.Parallel()
 	testredis.Needs(t, "7.0", "channels of shards")
 	const channel = "redisson_lock__channel:{k}"
@@ -129,9 +129,9 @@ func TestSharded_MovesWithItsKey(t *testing.T) {
 	}
 }
 
-// TestSharded_ASilentConnectionIsGivenUp: one over which nothing comes, not even the answer to a ping, is
+// TestSharded_ASilentConnectionIsGivenUp_Lab: one over which nothing comes, not even the answer to a ping, is
 // made anew, and its channels are confirmed again.
-func TestSharded_ASilentConnectionIsGivenUp(t *testing.T) {
+func TestSharded_ASilentConnectionIsGivenUp_Lab(t *testing.T) {
 	t.Parallel()
 	testredis.Needs(t, "7.0", "channels of shards")
 	nodes := testredis.StartCluster(t, 1, 0)
@@ -143,9 +143,9 @@ func TestSharded_ASilentConnectionIsGivenUp(t *testing.T) {
 	signal(t, "confirmed again", w.C())
 }
 
-// TestSharded_AnOldCluster: one that knows no channels of shards is reached through ordinary ones, as
+// TestSharded_AnOldCluster_Lab: one that knows no channels of shards is reached through ordinary ones, as
 // Redisson does it there.
-func TestSharded_AnOldCluster(t *testing.T) {
+func TestSharded_AnOldCluster_Lab(t *testing.T) {
 	t.Parallel()
 	var without []string
 	if testredis.AtLeast("7.0") {
@@ -169,7 +169,7 @@ func TestSharded_AnOldCluster(t *testing.T) {
 }
 
 // A name that Redisson would expect in another slot is refused on a Cluster, and only there.
-func TestSharded_NamesThatRedissonCannotUse(t *testing.T) {
+func TestSharded_NamesThatRedissonCannotUse_Lab(t *testing.T) {
 	t.Parallel()
 	nodes := testredis.StartCluster(t, 1, 0)
 	single := onReal(t, nil).redisson(t, ourUUID)
@@ -207,9 +207,9 @@ func (g gated) MasterForKey(ctx context.Context, key string) (*redis.Client, err
 	return g.ClusterClient.MasterForKey(ctx, key)
 }
 
-// TestSharded_AWatchThatIsClosedImmediately: one that goes while its connection is being made takes nothing
+// TestSharded_AWatchThatIsClosedImmediately_Lab: one that goes while its connection is being made takes nothing
 // along, and the next one is served.
-func TestSharded_AWatchThatIsClosedImmediately(t *testing.T) {
+func TestSharded_AWatchThatIsClosedImmediately_Lab(t *testing.T) {
 	t.Parallel()
 	nodes := testredis.StartCluster(t, 1, 0)
 	g := gated{nodes.Client(t), make(chan struct{}), make(chan struct{})}
@@ -224,7 +224,7 @@ func TestSharded_AWatchThatIsClosedImmediately(t *testing.T) {
 }
 
 // Close ends the connections to all shards, and what is listened to is signalled.
-func TestSharded_Close(t *testing.T) {
+func TestSharded_Close_Lab(t *testing.T) {
 	t.Parallel()
 	testredis.Needs(t, "7.0", "channels of shards")
 	nodes := testredis.StartCluster(t, 3, 0)

@@ -299,8 +299,8 @@ var modes = func() (list []mode) {
 	return list
 }()
 
-// TestUnits_S5_S11_S24_Simulation plays all modes, each under some seeds: the same ones each time, with ANTEROOM_LONG any.
-func TestUnits_S5_S11_S24_Simulation(t *testing.T) {
+// TestUnits_S5_S11_S24_Simulation_Lab plays all modes, each under some seeds: the same ones each time, with ANTEROOM_LONG any.
+func TestUnits_S5_S11_S24_Simulation_Lab(t *testing.T) {
 	t.Parallel()
 	b := onReal(t, nil)
 	sha := loadSim(t, b.raw)

@@ -45,8 +45,8 @@ var simMutants = []simMutant{
 	{"S12: a statement is sent twice", "rw", []string{"r.n >= number or", "r.n > number or"}, "a statement is sent twice"},
 }
 
-// TestUnits_SimulationFindsMutants plays each mutant until it is found: in the mode that finds it soonest, with ANTEROOM_LONG in all.
-func TestUnits_SimulationFindsMutants(t *testing.T) {
+// TestUnits_SimulationFindsMutants_Lab plays each mutant until it is found: in the mode that finds it soonest, with ANTEROOM_LONG in all.
+func TestUnits_SimulationFindsMutants_Lab(t *testing.T) {
 	t.Parallel()
 	b := onReal(t, nil)
 	long := os.Getenv("ANTEROOM_LONG") != ""

@@ -230,8 +230,8 @@ func TestTrack_T6_AReconnectAsksImmediately(t *testing.T) {
 	w.told(t, "removed beside the end of a connection", "stays")
 }
 
-// TestTrack_T6_ASilentConnectionIsFound: a half-open connection is found by a PING.
-func TestTrack_T6_ASilentConnectionIsFound(t *testing.T) {
+// TestTrack_T6_ASilentConnectionIsFound_Lab: a half-open connection is found by a PING.
+func TestTrack_T6_ASilentConnectionIsFound_Lab(t *testing.T) {
 	t.Parallel()
 	w := onReal(t, nil).follow(t, nil)
 	defer w.hold(t, "k").Close()
@@ -375,8 +375,8 @@ func TestTrack_T6_ADoubtWhileConnecting(t *testing.T) {
 	w.told(t, "removed from the new master", "k")
 }
 
-// TestTrack_T6_ASlotThatMoves: a key is read where it is.
-func TestTrack_T6_ASlotThatMoves(t *testing.T) {
+// TestTrack_T6_ASlotThatMoves_Lab: a key is read where it is.
+func TestTrack_T6_ASlotThatMoves_Lab(t *testing.T) {
 	t.Parallel()
 	cl := testredis.StartCluster(t, 2, 0)
 	rdb := cl.Client(t)
@@ -425,9 +425,9 @@ func TestTrack_T6_ASlotThatMoves(t *testing.T) {
 	}
 }
 
-// TestTrack_T6_ASlotThatIsMoving: meanwhile its old master says that the key is elsewhere. That is no refusal, however long it
+// TestTrack_T6_ASlotThatIsMoving_Lab: meanwhile its old master says that the key is elsewhere. That is no refusal, however long it
 // takes.
-func TestTrack_T6_ASlotThatIsMoving(t *testing.T) {
+func TestTrack_T6_ASlotThatIsMoving_Lab(t *testing.T) {
 	t.Parallel()
 	cl := testredis.StartCluster(t, 2, 0)
 	rdb := cl.Client(t)
@@ -460,8 +460,8 @@ func TestTrack_T6_ASlotThatIsMoving(t *testing.T) {
 	}
 }
 
-// TestTrack_T6_AFailoverBySentinel: the next connection is to the new master.
-func TestTrack_T6_AFailoverBySentinel(t *testing.T) {
+// TestTrack_T6_AFailoverBySentinel_Lab: the next connection is to the new master.
+func TestTrack_T6_AFailoverBySentinel_Lab(t *testing.T) {
 	t.Parallel()
 	s := testredis.StartSentinel(t)
 	rdb, old := s.Client(t), s.Master()
@@ -545,8 +545,8 @@ func (b *bed) refused(t *testing.T, w *watched) {
 	want(t, "ask", w.c.State(ctx, asks("lock", 1)).Outcome, lettucecompat.OutcomeOK)
 }
 
-// TestTrack_T10_ReadsAreBounded: others write the key all the time.
-func TestTrack_T10_ReadsAreBounded(t *testing.T) {
+// TestTrack_T10_ReadsAreBounded_Lab: others write the key all the time.
+func TestTrack_T10_ReadsAreBounded_Lab(t *testing.T) {
 	t.Parallel()
 	w := onReal(t, nil).follow(t, nil)
 	defer w.hold(t, "k").Close()

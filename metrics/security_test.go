@@ -195,7 +195,7 @@ func connect(t *testing.T, addr, userinfo string, n *faultnet.Network) *redis.Cl
 
 // No key, holder, password or token is written, whatever happens to a lock, unless asked for. The kinds of events
 // checked at the end prove that it did happen.
-func TestSecurity_NothingSecretIsWrittenDown(t *testing.T) {
+func TestSecurity_NothingSecretIsWrittenDown_Lab(t *testing.T) {
 	s := newSpy(t)
 	server := testredis.Start(t, "--requirepass", secret+"Password")
 	admin := connect(t, server.Addr(), ":"+secret+"Password", nil)

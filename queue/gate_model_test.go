@@ -426,7 +426,7 @@ func (r *gateTrial) compare() {
 }
 
 // Every transition, in any order and at any moment.
-func TestGate_RandomHistoriesAgreeWithTheModel(t *testing.T) {
+func TestGate_RandomHistoriesAgreeWithTheModel_Lab(t *testing.T) {
 	for name, c := range map[string]struct {
 		all  int64
 		fair bool

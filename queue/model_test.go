@@ -460,7 +460,7 @@ func (r *trial) finish() {
 }
 
 // Arrival, cancellation, hand-off, loss, budget, re-entry, entering again and closing, in any order and at any moment.
-func TestQueue_RandomHistoriesAgreeWithTheModel(t *testing.T) {
+func TestQueue_RandomHistoriesAgreeWithTheModel_Lab(t *testing.T) {
 	for name, fair := range map[string]bool{"fair": true, "non-fair": false} {
 		t.Run(name, func(t *testing.T) {
 			seeds.Each(t, 100, func(t *testing.T, rng *rand.Rand) {

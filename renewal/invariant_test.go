@@ -333,7 +333,7 @@ func TestManager_I7_LossesComeFirst(t *testing.T) {
 
 // I8, and the structures as a whole: random leases on random shards against a
 // Sender that renews, fails, refuses, hangs; with every method called at random.
-func TestManager_I8_RandomLife(t *testing.T) {
+func TestManager_I8_RandomLife_Lab(t *testing.T) {
 	for seed := range uint64(8) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		s, k := &sender{quiet: true}, &losses{}

@@ -48,7 +48,7 @@ func TestRenewal_FirstIsJitteredLaterKeepTheRhythm(t *testing.T) {
 	})
 }
 
-func TestRenewal_TenThousandLeases(t *testing.T) {
+func TestRenewal_TenThousandLeases_Lab(t *testing.T) {
 	const n = 10_000
 	s, k := &sender{}, &losses{}
 	bubble(t, renewal.Config{Sender: s, Rand: rand.New(rand.NewPCG(1, 2)).Float64}, func(t *testing.T, m *renewal.Manager) {

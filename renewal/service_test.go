@@ -80,7 +80,7 @@ func TestBatch_APoisonedKeyTakesNoOtherDown(t *testing.T) {
 
 // An outage does not turn every lease into a command of its own, and all of
 // them are renewed when it ends.
-func TestBatch_AnOutageKeepsBatchesLarge(t *testing.T) {
+func TestBatch_AnOutageKeepsBatchesLarge_Lab(t *testing.T) {
 	const n = 20_000
 	s, k := &sender{}, &losses{}
 	var down atomic.Bool

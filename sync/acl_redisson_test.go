@@ -12,9 +12,9 @@ import (
 	"github.com/anteroom/anteroom/sync/observe"
 )
 
-// TestACL_Redisson: the rules of docs/operations.md for Redisson's dialect are enough, and all of them
+// TestACL_Redisson_Lab: the rules of docs/operations.md for Redisson's dialect are enough, and all of them
 // are used: on a single server, and on a Cluster.
-func TestACL_Redisson(t *testing.T) {
+func TestACL_Redisson_Lab(t *testing.T) {
 	t.Parallel()
 	blocks := aclBlocks(t)
 	try := func(t *testing.T, s *testredis.Server, rdb func() anteroom.Redis, rules [][]string, used int, dialect anteroom.Dialect, publish string) {

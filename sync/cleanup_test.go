@@ -157,7 +157,7 @@ func TestTheCleanUpLastsAsLongAsAnExtendedLease(t *testing.T) {
 
 // The holder releases as soon as it is notified, and the key is locked again, while the
 // loss is still being dealt with.
-func TestALossNeverForgetsALiveKey(t *testing.T) {
+func TestALossNeverForgetsALiveKey_Lab(t *testing.T) {
 	s := newEmbedded(t)
 	m, _ := manager(t, s.client(), anteroom.Config{})
 	mu := mutex(t, m, anteroom.LockConfig{Key: "k", LeaseTime: time.Second})

@@ -35,7 +35,7 @@ func (m *margins) Renewed(class string, o observe.Outcome, left time.Duration) {
 }
 
 // One node of a cluster hangs: the locks of the other are renewed as if nothing were.
-func TestAHungNodeDelaysTheRenewalOfNoOther(t *testing.T) {
+func TestAHungNodeDelaysTheRenewalOfNoOther_Lab(t *testing.T) {
 	t.Parallel()
 	// Patient: once the hung node counts as failed, the others refuse too.
 	c := testredis.StartCluster(t, 2, 0, "--cluster-node-timeout", "300000")
@@ -95,7 +95,7 @@ func TestAHungNodeDelaysTheRenewalOfNoOther(t *testing.T) {
 // A Cluster that the Manager cannot see, since a plain client leads to it: the watchdog's and
 // the renewals' batches are about keys of several slots there. A removal is reported in time all
 // the same, and the user is notified once what to do.
-func TestAClusterBehindAPlainClient(t *testing.T) {
+func TestAClusterBehindAPlainClient_Lab(t *testing.T) {
 	t.Parallel()
 	node := testredis.StartCluster(t, 1, 0, "--cluster-node-timeout", "60000").Nodes()[0]
 	m, rec := manager(t, node.Client(t), anteroom.Config{

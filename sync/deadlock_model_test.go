@@ -119,11 +119,11 @@ func due(before, now [][]edge, limit time.Duration, reported map[string]bool) (n
 	return names
 }
 
-// TestDeadlock_ReportedExactlyWhereThereIsOne: goroutines take random locks in random order,
+// TestDeadlock_ReportedExactlyWhereThereIsOne_Lab: goroutines take random locks in random order,
 // by Lock and Acquire, for random times and with random limits. What is reported at each check
 // is what a model sees that reads what the goroutines say about themselves: the cycles that
 // this check and the one before have in common.
-func TestDeadlock_ReportedExactlyWhereThereIsOne(t *testing.T) {
+func TestDeadlock_ReportedExactlyWhereThereIsOne_Lab(t *testing.T) {
 	reported, dissolved := 0, 0
 	for seed := range uint64(25) {
 		bubble(t, func(t *testing.T, s *embedded) {

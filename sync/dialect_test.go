@@ -10,7 +10,7 @@ import (
 )
 
 // What Redisson's dialect cannot give is an error that names the field, and no surprise later.
-func TestDialect_WhatItCannotGive(t *testing.T) {
+func TestDialect_WhatItCannotGive_Lab(t *testing.T) {
 	t.Parallel()
 	s := testredis.Start(t)
 	for field, cfg := range map[string]anteroom.Config{
@@ -40,7 +40,7 @@ func TestDialect_WhatItCannotGive(t *testing.T) {
 
 // Two Managers queue, hand over and hand on tokens in Redisson's dialect as in the other, on a single
 // server and through the channels of shards.
-func TestDialect_ManagersAmongThemselves(t *testing.T) {
+func TestDialect_ManagersAmongThemselves_Lab(t *testing.T) {
 	t.Parallel()
 	cfg := anteroom.Config{Dialect: anteroom.DialectRedisson, Defaults: anteroom.LockConfig{Fencing: true, MaxHandoffs: 3}}
 	for name, client := range map[string]func(t *testing.T) func() anteroom.Redis{

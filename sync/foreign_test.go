@@ -17,7 +17,7 @@ import (
 	"github.com/anteroom/anteroom/sync/observe"
 )
 
-func TestAForeignClientSharesLocksBothWays(t *testing.T) {
+func TestAForeignClientSharesLocksBothWays_Lab(t *testing.T) {
 	t.Parallel()
 	server := testredis.Start(t)
 	rdb := server.Client(t)

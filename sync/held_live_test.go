@@ -13,7 +13,7 @@ import (
 )
 
 // A held lock has no goroutine of its own, though it is renewed and looked at.
-func TestHeld_NoGoroutineForALock(t *testing.T) {
+func TestHeld_NoGoroutineForALock_Lab(t *testing.T) {
 	const locks = 2000
 	seen := &renewalCount{}
 	m, _ := manager(t, testredis.Start(t).Client(t), anteroom.Config{

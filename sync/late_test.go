@@ -62,7 +62,7 @@ func TestAConfirmedRenewalDoesNotWaitForAnother(t *testing.T) {
 }
 
 // Close is waiting when a hold is lost by its deadline: it waits for the clean-up too.
-func TestCloseWaitsForTheCleanUpOfALoss(t *testing.T) {
+func TestCloseWaitsForTheCleanUpOfALoss_Lab(t *testing.T) {
 	missed := 0
 	for range 200 {
 		bubble(t, func(t *testing.T, s *embedded) {

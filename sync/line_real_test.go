@@ -16,7 +16,7 @@ import (
 )
 
 // Ten thousand keys that one process waits for are confirmed once a second each, keep their places, and leave nothing.
-func TestLine_TenThousandPlaces(t *testing.T) {
+func TestLine_TenThousandPlaces_Lab(t *testing.T) {
 	t.Parallel()
 	s := testredis.Start(t)
 	rdb, sent := s.Client(t), &traffic{}
@@ -66,7 +66,7 @@ func TestLine_TenThousandPlaces(t *testing.T) {
 
 // Many processes, some of which lose their messages, give up, or are closed while they wait:
 // nobody is in beside another, and nothing is left.
-func TestLine_ManyProcessesUnderFaults(t *testing.T) {
+func TestLine_ManyProcessesUnderFaults_Lab(t *testing.T) {
 	t.Parallel()
 	s := testredis.Start(t)
 	admin := s.Client(t)
@@ -120,7 +120,7 @@ func TestLine_ManyProcessesUnderFaults(t *testing.T) {
 
 // A server without memory refuses to confirm places, while the holder's renewals continue: who waits
 // asks no more often than who has no place.
-func TestLine_AFullServerIsNotAskedWithoutAPause(t *testing.T) {
+func TestLine_AFullServerIsNotAskedWithoutAPause_Lab(t *testing.T) {
 	t.Parallel()
 	s := testredis.Start(t)
 	rdb, sent := s.Client(t), &traffic{}

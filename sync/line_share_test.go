@@ -70,7 +70,7 @@ func beside(t *testing.T, s *testredis.Server, sub func(*redis.Client) *redis.Pu
 
 // A foreign client that listens for releases gets about the part of one process more. One that listens by a pattern, as
 // a monitor does, is not counted.
-func TestLine_ForeignClientsGetTheirShare(t *testing.T) {
+func TestLine_ForeignClientsGetTheirShare_Lab(t *testing.T) {
 	t.Parallel()
 	// A machine that is busy may keep the foreign client away from its turns for a while, so it has several tries.
 	for range 5 {

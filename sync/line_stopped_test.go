@@ -55,7 +55,7 @@ const afterStop = 2*time.Second + time.Second + 2*time.Second
 // The first in line is stopped, is called, and sleeps through its lease. The next one is in within
 // the bound. When the first one runs again it finds the old call, does not believe it, and waits
 // anew.
-func TestLine_AStoppedProcessThatIsCalled(t *testing.T) {
+func TestLine_AStoppedProcessThatIsCalled_Lab(t *testing.T) {
 	t.Parallel()
 	s := testredis.Start(t)
 	rdb := s.Client(t)

@@ -38,7 +38,7 @@ func crew(ctx context.Context, mu *anteroom.Mutex, size int, work func()) (done 
 
 // In a steady state a turn is one command: it releases, calls, and waits again. A process that
 // is alone continues its turn. Afterwards nothing is left.
-func TestLine_ATurnIsOneCommand(t *testing.T) {
+func TestLine_ATurnIsOneCommand_Lab(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		ctx, cancel := context.WithCancel(bg)
 		defer cancel()

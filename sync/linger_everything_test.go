@@ -42,7 +42,7 @@ func endAll(t *testing.T, managers []*Manager) {
 
 // Processes whose locks linger and are tracked do everything with them but remove them: nobody is notified of a loss, there is one
 // owner at a time, nothing stays tracked, and Close has nothing to wait for.
-func TestLinger_LingerAndTrackingTogether(t *testing.T) {
+func TestLinger_LingerAndTrackingTogether_Lab(t *testing.T) {
 	t.Parallel()
 	s := testredis.Start(t)
 	ctx := context.Background()
@@ -137,7 +137,7 @@ func TestLinger_LingerAndTrackingTogether(t *testing.T) {
 }
 
 // The same with a long Linger, removals, tickets and tries: nobody waits for what lingers, and nothing is left at the end.
-func TestLinger_RemovalsBesideLinger(t *testing.T) {
+func TestLinger_RemovalsBesideLinger_Lab(t *testing.T) {
 	t.Parallel()
 	s := testredis.Start(t)
 	ctx := context.Background()

@@ -49,8 +49,8 @@ const denied = "-DENIED Redis is running in protected mode because protected mod
 	"the default user. In this mode connections are only accepted from the loopback interface. If you want to connect " +
 	"from external computers to Redis you may adopt one of the following solutions: 1) Just disable protected mode.\r\n"
 
-// TestOpen_OneDiagnosis: every failed handshake reads as the address, what the server says, and only then a guess.
-func TestOpen_OneDiagnosis(t *testing.T) {
+// TestOpen_OneDiagnosis_Lab: every failed handshake reads as the address, what the server says, and only then a guess.
+func TestOpen_OneDiagnosis_Lab(t *testing.T) {
 	t.Parallel()
 	locked := testredis.Start(t, "--requirepass", "hunter1")
 	open := testredis.Start(t)
@@ -109,8 +109,8 @@ func TestOpen_OneDiagnosis(t *testing.T) {
 	}
 }
 
-// TestOpen_AMasterOutOfReach: Sentinels name an address that is none for this machine.
-func TestOpen_AMasterOutOfReach(t *testing.T) {
+// TestOpen_AMasterOutOfReach_Lab: Sentinels name an address that is none for this machine.
+func TestOpen_AMasterOutOfReach_Lab(t *testing.T) {
 	t.Parallel()
 	s := testredis.StartSentinel(t)
 	for _, n := range s.Nodes() {

@@ -65,13 +65,13 @@ func clients(t *testing.T, rdb *redis.Client) int {
 	return strings.Count(list, "id=")
 }
 
-func TestOpen_Sentinel(t *testing.T) {
+func TestOpen_Sentinel_Lab(t *testing.T) {
 	t.Parallel()
 	s := testredis.StartSentinel(t)
 	opened(t, s.URL()+"/3", s.Client(t, func(o *redis.FailoverOptions) { o.DB = 3 }))
 }
 
-func TestOpen_Cluster(t *testing.T) {
+func TestOpen_Cluster_Lab(t *testing.T) {
 	t.Parallel()
 	c := testredis.StartCluster(t, 3, 0)
 	opened(t, c.URL(), c.Client(t))
@@ -196,9 +196,9 @@ func TestOpen_ASilentServer(t *testing.T) {
 	ok(t, m.Close(bg))
 }
 
-// TestOpen_CloseWithALockStillHeld: the late release is sent, by the client that Open has
+// TestOpen_CloseWithALockStillHeld_Lab: the late release is sent, by the client that Open has
 // made, and that client is closed when the lease is over.
-func TestOpen_CloseWithALockStillHeld(t *testing.T) {
+func TestOpen_CloseWithALockStillHeld_Lab(t *testing.T) {
 	t.Parallel()
 	s := testredis.Start(t)
 	admin := s.Client(t)
@@ -231,8 +231,8 @@ func TestOpen_CloseWithALockStillHeld(t *testing.T) {
 	}
 }
 
-// TestOpen_CloseWithUnitsStillHeld: the same of an RWMutex.
-func TestOpen_CloseWithUnitsStillHeld(t *testing.T) {
+// TestOpen_CloseWithUnitsStillHeld_Lab: the same of an RWMutex.
+func TestOpen_CloseWithUnitsStillHeld_Lab(t *testing.T) {
 	t.Parallel()
 	s := testredis.Start(t)
 	admin := s.Client(t)

@@ -283,7 +283,7 @@ func TestSync_I1_ExclusionAcrossProcesses(t *testing.T) {
 // Two processes whose goroutines never stop asking: each gets its share of every 2 s.
 // Other tests on the same machine may take the processor from one of them for a
 // whole window, so a window that fails is measured again, twice at most.
-func TestTurnsBetweenTwoProcesses(t *testing.T) {
+func TestTurnsBetweenTwoProcesses_Lab(t *testing.T) {
 	s := testredis.Start(t)
 	for _, fair := range []string{"false", "true"} {
 		t.Run("fair="+fair, func(t *testing.T) {
@@ -338,7 +338,7 @@ func TestAKilledHolderFreesTheLockWithinOneLease(t *testing.T) {
 
 // The third part of the promise: a stopped holder can't be notified, but the first
 // thing that asks after it runs again gets the right answer.
-func TestPromise_AStoppedHolderKnowsWhenItRunsAgain(t *testing.T) {
+func TestPromise_AStoppedHolderKnowsWhenItRunsAgain_Lab(t *testing.T) {
 	t.Parallel()
 	s := testredis.Start(t)
 	m, _ := manager(t, s.Client(t), anteroom.Config{})
@@ -367,7 +367,7 @@ func TestPromise_AStoppedHolderKnowsWhenItRunsAgain(t *testing.T) {
 
 // The same for the context that Do gives: work under Do has nothing else to ask. The
 // question races with the goroutine that would notify, so it is put several times.
-func TestPromise_AStoppedDoKnowsWhenItRunsAgain(t *testing.T) {
+func TestPromise_AStoppedDoKnowsWhenItRunsAgain_Lab(t *testing.T) {
 	t.Parallel()
 	s := testredis.Start(t)
 	m, _ := manager(t, s.Client(t), anteroom.Config{})
@@ -392,7 +392,7 @@ func TestPromise_AStoppedDoKnowsWhenItRunsAgain(t *testing.T) {
 }
 
 // The first two parts on a real server and its clock.
-func TestPromise_OnARealServer(t *testing.T) {
+func TestPromise_OnARealServer_Lab(t *testing.T) {
 	t.Parallel()
 	s := testredis.Start(t)
 	rdb := s.Client(t)

@@ -150,7 +150,7 @@ func readReply(r *bufio.Reader) (raw []byte, words []string, err error) {
 
 // A Cluster of three behind one address: locks of all slots are renewed, removed and handed over as on one server, and
 // the user is notified once what to do.
-func TestAClusterBehindAProxy(t *testing.T) {
+func TestAClusterBehindAProxy_Lab(t *testing.T) {
 	t.Parallel()
 	addr := startProxy(t, testredis.StartCluster(t, 3, 0, "--cluster-node-timeout", "60000"))
 	connect := func() *redis.Client {

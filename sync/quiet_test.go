@@ -43,7 +43,7 @@ func TestQuiet_AManagerThatWorks(t *testing.T) {
 }
 
 // An outage is one record when it begins and one when it ends, whichever call finds it and however it shows.
-func TestQuiet_AnOutageIsOneRecord(t *testing.T) {
+func TestQuiet_AnOutageIsOneRecord_Lab(t *testing.T) {
 	for name, use := range map[string]func(t *testing.T, m *anteroom.Manager){
 		"nobody":              func(*testing.T, *anteroom.Manager) {},
 		"a holder":            func(t *testing.T, m *anteroom.Manager) { held(t, m.Mutex("k")) },

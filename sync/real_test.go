@@ -55,7 +55,7 @@ func hammer(t *testing.T, mu sync.Locker, counter *int, goroutines, rounds int) 
 
 // In the manner of Go's own mutex tests: all modes, through sync.Locker, with the
 // race detector watching an unprotected counter.
-func TestHammer(t *testing.T) {
+func TestHammer_Lab(t *testing.T) {
 	t.Parallel()
 	s := testredis.Start(t)
 	for _, fair := range []bool{false, true} {

@@ -93,7 +93,7 @@ func TestARecoveryIsCountedOnce(t *testing.T) {
 	}
 }
 
-func TestADayOfRenewals(t *testing.T) {
+func TestADayOfRenewals_Lab(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		c := newCounter()
 		// The watchdog has a life of its own, and would take most of the time here.

@@ -33,7 +33,7 @@ func (n *nestedUnits) Released(_ string, o observe.Outcome, _ time.Duration) {
 
 // An inner Acquire beside the outer Release: the Manager never forgets a held key, and the
 // outer one is an inner exit only where there is a Hold that has the last.
-func TestReenteringBesideTheOuterRelease(t *testing.T) {
+func TestReenteringBesideTheOuterRelease_Lab(t *testing.T) {
 	s := newEmbedded(t)
 	units := new(nestedUnits)
 	m, _ := manager(t, s.client(), anteroom.Config{Observer: hooks(units)})

@@ -78,7 +78,7 @@ type callCounter struct{ *counter }
 
 func (c *callCounter) Called(_, how string) { c.add("called/" + how) }
 
-func TestShared_IsReportedAsAMutex(t *testing.T) {
+func TestShared_IsReportedAsAMutex_Lab(t *testing.T) {
 	for name, play := range map[string]func(t *testing.T, s *embedded, m *anteroom.Manager, take func() theHold){
 		"held and released": func(t *testing.T, _ *embedded, _ *anteroom.Manager, take func() theHold) {
 			h := take()

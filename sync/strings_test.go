@@ -75,7 +75,7 @@ func TestStringHolders_AStringInPlaceOfTheLockIsALoss(t *testing.T) {
 
 // Who polls must find the lock free now and then, however many of ours want it: after each turn it is
 // free for as long as a turn lasts.
-func TestStringHolders_ATurnLeavesTheLockFree(t *testing.T) {
+func TestStringHolders_ATurnLeavesTheLockFree_Lab(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, _ := manager(t, s.client(), anteroom.Config{})
 		mu := besideStrings(t, m)

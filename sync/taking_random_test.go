@@ -55,7 +55,7 @@ func (l *tally) out(h *anteroom.Hold) {
 
 // Three processes acquire, lock, try, detach and resume at random, over a network that loses and delays answers: nobody is in
 // beside another or a good ticket, tokens grow, a good ticket is resumed, and at the end nothing is left and the lock can be had.
-func TestTaking_AtRandom(t *testing.T) {
+func TestTaking_AtRandom_Lab(t *testing.T) {
 	for seed := range uint64(2) {
 		for _, faults := range []bool{false, true} {
 			t.Run(fmt.Sprintf("seed %d, faults %v", seed, faults), func(t *testing.T) {
@@ -200,7 +200,7 @@ func takeAtRandom(t *testing.T, s *embedded, seed uint64, faults bool) {
 }
 
 // Goroutines of three processes seize, acquire and lock at random: nobody waits for ever, nothing is left.
-func TestTaking_SeizeAtRandom(t *testing.T) {
+func TestTaking_SeizeAtRandom_Lab(t *testing.T) {
 	for seed := range uint64(2) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *embedded) {

@@ -78,9 +78,9 @@ func TestWatchdog_I5_NextOwnerStartsAnew(t *testing.T) {
 	})
 }
 
-// TestWatchdog_I6_NothingIsKept: a hundred thousand holds, in trouble or not, used once
+// TestWatchdog_I6_NothingIsKept_Lab: a hundred thousand holds, in trouble or not, used once
 // each, leave nothing.
-func TestWatchdog_I6_NothingIsKept(t *testing.T) {
+func TestWatchdog_I6_NothingIsKept_Lab(t *testing.T) {
 	run(t, func(w *world, c *wd.Config) {
 		c.OnVerdict, c.OnAlert, c.OnClear, c.OnRecovery = nil, nil, nil, nil
 	}, func(t *testing.T, w *world, d *wd.Watchdog) {

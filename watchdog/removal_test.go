@@ -111,10 +111,10 @@ func removal(t *testing.T, seed uint64, fails float64, edit func(*wd.Facts)) (to
 	return took
 }
 
-// TestWatchdog_I4_RemovalIsNoticedWithinItsBound: whatever the moment, and however long Redis
+// TestWatchdog_I4_RemovalIsNoticedWithinItsBound_Lab: whatever the moment, and however long Redis
 // takes to answer, a removal is reported a period and an answer after it; where renewals fail,
 // a tick later.
-func TestWatchdog_I4_RemovalIsNoticedWithinItsBound(t *testing.T) {
+func TestWatchdog_I4_RemovalIsNoticedWithinItsBound_Lab(t *testing.T) {
 	const period, tick = 5 * time.Second, 500 * time.Millisecond
 	for name, c := range map[string]struct {
 		fails float64

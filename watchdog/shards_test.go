@@ -32,9 +32,9 @@ func (s *halves) Status(ctx context.Context, holds []wd.Facts) []wd.Status {
 	return answers
 }
 
-// TestWatchdog_I4_AServerThatHangsStarvesNobody: what gets no answer is asked again and
+// TestWatchdog_I4_AServerThatHangsStarvesNobody_Lab: what gets no answer is asked again and
 // again, and a question has room for some thousand holds; the others have their turn.
-func TestWatchdog_I4_AServerThatHangsStarvesNobody(t *testing.T) {
+func TestWatchdog_I4_AServerThatHangsStarvesNobody_Lab(t *testing.T) {
 	s := &halves{asked: map[uint64]time.Time{}}
 	run(t, func(w *world, c *wd.Config) { s.world, c.Prober = w, s }, func(t *testing.T, w *world, _ *wd.Watchdog) {
 		const n = 10_000

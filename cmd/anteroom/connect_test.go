@@ -172,7 +172,7 @@ func TestConnect_TLS(t *testing.T) {
 }
 
 // Of a Redis that does not serve the tool says what the server says, or what it is.
-func TestConnect_SaysWhyRedisDoesNotServe(t *testing.T) {
+func TestConnect_SaysWhyRedisDoesNotServe_Lab(t *testing.T) {
 	full := testredis.Start(t, "--maxclients", "1")
 	must(t, full.Client(t).Ping(t.Context()).Err()) // takes the only connection
 	sentinel := testredis.StartSentinel(t)

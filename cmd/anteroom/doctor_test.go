@@ -97,7 +97,7 @@ func TestDoctor_Replicas(t *testing.T) {
 }
 
 // Behind Sentinels the master is examined. A Sentinel itself is recognized.
-func TestDoctor_Sentinel(t *testing.T) {
+func TestDoctor_Sentinel_Lab(t *testing.T) {
 	s := testredis.StartSentinel(t)
 	has(t, facts(t, 0, s.URL()), map[string]string{"server": "ok: ", "replicas": "warning: 2: a failover loses", "locks": "ok: "})
 	one, _, _ := strings.Cut(strings.TrimPrefix(s.URL(), "redis+sentinel://"), ",")
@@ -134,7 +134,7 @@ func TestDoctor_Permissions(t *testing.T) {
 }
 
 // Every master of a Cluster has its lines, and a URL that names one node is reported.
-func TestDoctor_Cluster(t *testing.T) {
+func TestDoctor_Cluster_Lab(t *testing.T) {
 	c := testredis.StartCluster(t, 2, 0)
 	found := facts(t, 0, c.URL())
 	for _, node := range c.Nodes() {

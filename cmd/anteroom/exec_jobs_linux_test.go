@@ -153,7 +153,7 @@ func TestExec_X4_StopAtTheTerminal(t *testing.T) {
 }
 
 // A job that is stopped for longer than its lease is ended, and says so when it continues.
-func TestExec_X2_StopForTooLong(t *testing.T) {
+func TestExec_X2_StopForTooLong_Lab(t *testing.T) {
 	t.Parallel() // it waits for its lease
 	s, _ := withRedis(t)
 	th := newThread(t)

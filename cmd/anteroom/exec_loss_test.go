@@ -54,7 +54,7 @@ func supervisorOf(t *testing.T, c *execTool) int {
 }
 
 // A command for which nothing goes wrong ends by itself, and from its start on the lock lasts for a lease.
-func TestExec_X1_UntroubledWithTheDefaultLease(t *testing.T) {
+func TestExec_X1_UntroubledWithTheDefaultLease_Lab(t *testing.T) {
 	t.Parallel() // it lasts for longer than what a new hold has
 	s, rdb := withRedis(t)
 	c, _ := runningScript(t, s.URL(), "echo ready; sleep 4")
@@ -91,7 +91,7 @@ func TestExec_X1_Grace(t *testing.T) {
 }
 
 // A Redis that is unreachable for longer than the lease causes a loss by the clock.
-func TestExec_X1_OutageEndsTheGroup(t *testing.T) {
+func TestExec_X1_OutageEndsTheGroup_Lab(t *testing.T) {
 	t.Parallel() // it waits for its lease
 	s, _ := withRedis(t)
 	c, th := running(t, s.URL(), "--lease", "3s")
@@ -104,7 +104,7 @@ func TestExec_X1_OutageEndsTheGroup(t *testing.T) {
 
 // If anteroom is cut off from Redis right after the start, a command that ignores TERM is killed, with the default
 // grace, before the next one starts.
-func TestExec_X1_CutOffEndsBeforeTheNextStarts(t *testing.T) {
+func TestExec_X1_CutOffEndsBeforeTheNextStarts_Lab(t *testing.T) {
 	t.Parallel() // it waits for its lease
 	s, _ := withRedis(t)
 	url, network := relay(t, s)
@@ -145,7 +145,7 @@ func TestExec_X2_KillOfAnteroom(t *testing.T) {
 }
 
 // A command that ignores TERM is then killed at the end of the lease, however long the grace is.
-func TestExec_X2_KillOfAnteroomEndsWithTheLease(t *testing.T) {
+func TestExec_X2_KillOfAnteroomEndsWithTheLease_Lab(t *testing.T) {
 	t.Parallel() // it waits for its lease
 	s, _ := withRedis(t)
 	c, th := runningScript(t, s.URL(), `trap '' TERM; sleep 1000 & echo ready; wait`, "--lease", "3s", "--grace", "1h")
@@ -155,7 +155,7 @@ func TestExec_X2_KillOfAnteroomEndsWithTheLease(t *testing.T) {
 }
 
 // A stopped anteroom cannot renew, so the supervisor ends the group with the lease.
-func TestExec_X2_StopOfAnteroom(t *testing.T) {
+func TestExec_X2_StopOfAnteroom_Lab(t *testing.T) {
 	t.Parallel() // it waits for its lease
 	s, _ := withRedis(t)
 	c, th := running(t, s.URL(), "--lease", "3s")
@@ -277,7 +277,7 @@ func fullPipe(t *testing.T) *os.File {
 }
 
 // Nor does it keep a process that has nothing to do but say why it ends.
-func TestExec_TheLastWordIsBoundedToo(t *testing.T) {
+func TestExec_TheLastWordIsBoundedToo_Lab(t *testing.T) {
 	t.Parallel() // it waits until a voice gives up
 	ctx, cancel := context.WithTimeout(t.Context(), execPatience)
 	defer cancel()

@@ -80,7 +80,7 @@ func TestLock_Shared(t *testing.T) {
 }
 
 // A key has one kind of lock: another one is refused, with words that help.
-func TestExec_Shared_OneKeyOneKind(t *testing.T) {
+func TestExec_Shared_OneKeyOneKind_Lab(t *testing.T) {
 	s, _ := withRedis(t)
 	kinds := []struct{ flags, words string }{
 		{"", "k holds a Mutex; it was left alone (for -s, -x and --of it has to be another key)"},
@@ -105,7 +105,7 @@ func TestExec_Shared_OneKeyOneKind(t *testing.T) {
 }
 
 // The supervisor counts from the whole lease: a lock that is lost before it has that is waited for again, or nothing runs.
-func TestExec_Shared_TheWholeLeaseComesFirst(t *testing.T) {
+func TestExec_Shared_TheWholeLeaseComesFirst_Lab(t *testing.T) {
 	t.Parallel() // it waits for the end of a short lease
 	s, rdb := withRedis(t)
 	url, network := relay(t, s)

@@ -22,7 +22,7 @@ const aNote = "\r\n$4\r\nnote\r\n"
 
 // The process that was granted the lock gets its whole lease, or continues waiting: an answer that is lost just then does not
 // make it somebody else's.
-func TestExec_TheWholeLeaseWithoutAnAnswer(t *testing.T) {
+func TestExec_TheWholeLeaseWithoutAnAnswer_Lab(t *testing.T) {
 	s, rdb := withRedis(t)
 	url, network := relay(t, s)
 	startTool(t, url, "exec", "k", "--", "true").expect(0) // loads the scripts
@@ -97,7 +97,7 @@ func TestExec_Seize(t *testing.T) {
 }
 
 // A Redis that came up and has answered that the lock is taken was not unreachable at the end of the wait.
-func TestExec_TakenIsNotUnreachable(t *testing.T) {
+func TestExec_TakenIsNotUnreachable_Lab(t *testing.T) {
 	t.Parallel() // it waits
 	s := testredis.Start(t)
 	s.Kill()

@@ -144,7 +144,7 @@ func TestList_IsBounded(t *testing.T) {
 }
 
 // On a Cluster all masters are looked through.
-func TestList_Cluster(t *testing.T) {
+func TestList_Cluster_Lab(t *testing.T) {
 	c := testredis.StartCluster(t, 3, 0, "--cluster-require-full-coverage", "no") // or all fall silent with one
 	rdb, ctx := c.Client(t), t.Context()
 	var want []string

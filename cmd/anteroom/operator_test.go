@@ -182,7 +182,7 @@ func TestOperator_O3_ExitStatuses(t *testing.T) {
 }
 
 // A server that accepts connections but never answers delays nobody beyond --timeout.
-func TestOperator_ASilentServer(t *testing.T) {
+func TestOperator_ASilentServer_Lab(t *testing.T) {
 	s := testredis.Start(t)
 	must(t, s.Client(t).HSet(t.Context(), "k", "me:1763776900000017", 1).Err())
 	s.Pause()

@@ -49,7 +49,7 @@ func relay(t *testing.T, s *testredis.Server) (url string, network *faultnet.Net
 }
 
 // An answer that takes longer than the library would wait for one arrives within --timeout.
-func TestConnect_TheTimeoutIsTheFlags(t *testing.T) {
+func TestConnect_TheTimeoutIsTheFlags_Lab(t *testing.T) {
 	t.Parallel() // it waits for the answer
 	s, rdb := withRedis(t)
 	take(t, rdb, "k")

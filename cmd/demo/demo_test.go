@@ -40,7 +40,7 @@ func wantGood(t *testing.T, status int, out, errs string) result {
 	return f
 }
 
-func TestDemo_EmbeddedRun(t *testing.T) {
+func TestDemo_EmbeddedRun_Lab(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var out, errs screen.Screen
@@ -164,7 +164,7 @@ func TestDemo_I5_InterruptEndsEarlyWithLastLine(t *testing.T) {
 }
 
 // A run whose library does not report a loss fails and names it.
-func TestDemo_I4_UnreportedLossFailsTheRun(t *testing.T) {
+func TestDemo_I4_UnreportedLossFailsTheRun_Lab(t *testing.T) {
 	var out screen.Screen
 	d := newDemo(options{length: 2 * time.Second, processes: 2, json: true}, &out)
 	d.server = startEmbedded(t)

@@ -16,7 +16,7 @@ import (
 	"github.com/anteroom/anteroom/internal/testredis"
 )
 
-func TestDemo_I6_RealProcessesLeaveNothingBehind(t *testing.T) {
+func TestDemo_I6_RealProcessesLeaveNothingBehind_Lab(t *testing.T) {
 	s := testredis.Start(t)
 	c := s.Client(t)
 	theirs := []string{"theirs", "anteroom:fence:{theirs}", "anteroom-demo:theirs"}

@@ -6,6 +6,7 @@
 package pace
 
 import (
+	"math"
 	"sync"
 	"time"
 )
@@ -20,24 +21,27 @@ const (
 	idle  = 15 * time.Millisecond
 	// fresh is how long a measurement counts. It bounds what measuring costs: a tenth of one processor.
 	fresh = 150 * time.Millisecond
+	// halved is when a factor that was not measured again counts for half.
+	halved = 5 * time.Second
 	// most bounds the factor, so that a machine which was suspended makes no test wait for hours.
-	most = 50
+	most = 20
 )
 
 var measured struct {
 	sync.Mutex
 	at     time.Time
-	factor float64 // the largest so far, 1 at least
+	factor float64
 }
 
-// Factor returns how many times longer than on an idle machine work takes here: 1 at least, the largest that this
-// process has seen. To find out it works for as long as that. It is safe for concurrent use, and for real time only.
+// Factor returns how many times longer than on an idle machine work takes here: 1 at least, the largest of the last
+// seconds. To find out it works for as long as that. It is safe for concurrent use, and for real time only.
 func Factor() float64 {
 	m := &measured
 	m.Lock()
 	defer m.Unlock()
-	if m.factor == 0 || time.Since(m.at) > fresh {
-		m.factor = min(most, max(1, m.factor, float64(spin())/float64(idle)))
+	if age := time.Since(m.at); m.factor == 0 || age > fresh {
+		before := m.factor * math.Exp2(-float64(age)/float64(halved))
+		m.factor = min(most, max(1, before, float64(spin())/float64(idle)))
 		m.at = time.Now()
 	}
 	return m.factor

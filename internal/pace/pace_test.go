@@ -9,24 +9,20 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestFactor_IsTheLargestSoFar: a bound that was stretched once stays so, up to a limit.
-func TestFactor_IsTheLargestSoFar(t *testing.T) {
+// TestFactor_IsTheLargestOfTheLastSeconds: a load that comes and goes still counts for a while, up to a limit.
+func TestFactor_IsTheLargestOfTheLastSeconds(t *testing.T) {
 	defer func() { measured.factor = 0 }()
-	if f := Factor(); f < 1 || f > most {
-		t.Fatalf("factor %v", f)
-	}
 	measured.at, measured.factor = time.Now(), 7
 	if f, d := Factor(), Scale(time.Second); f != 7 || d != 7*time.Second {
 		t.Errorf("a fresh measurement of 7: %v, %v", f, d)
 	}
-	measured.at = time.Now().Add(-2 * fresh)
-	if f := Factor(); f < 7 {
-		t.Errorf("%v: a factor that was seen is forgotten", f)
+	measured.at = time.Now().Add(-halved / 2)
+	if f := Factor(); f < 4 {
+		t.Errorf("%v: a factor that was seen a moment ago is forgotten", f)
 	}
-	measured.factor = most + 1
-	measured.at = time.Now().Add(-2 * fresh)
-	if f := Factor(); f != most {
-		t.Errorf("%v: no bound", f)
+	measured.at, measured.factor = time.Now().Add(-10*halved), most+1
+	if f := Factor(); f < 1 || f > most {
+		t.Errorf("factor %v", f)
 	}
 }
 

@@ -15,7 +15,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func TestSentinelFailsOver(t *testing.T) {
+func TestSentinelFailsOver_Lab(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	s := testredis.StartSentinel(t)
@@ -54,7 +54,7 @@ func TestSentinelFailsOver(t *testing.T) {
 	}
 }
 
-func TestClusterFailsOver(t *testing.T) {
+func TestClusterFailsOver_Lab(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	c := testredis.StartCluster(t, 3, 3)

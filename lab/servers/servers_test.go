@@ -15,7 +15,7 @@ func TestServerTests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"TestAForeignClientSharesLocksBothWays", "TestACL_ACluster", "TestSync_I1_ExclusionAcrossProcesses"} {
+	for _, name := range []string{"TestAForeignClientSharesLocksBothWays_Lab", "TestACL_ACluster", "TestSync_I1_ExclusionAcrossProcesses"} {
 		if !slices.Contains(tests, name) {
 			t.Errorf("%s is not selected", name)
 		}

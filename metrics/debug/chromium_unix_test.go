@@ -122,7 +122,7 @@ func article(m *anteroom.Manager) string {
 }
 
 // A real browser shows the state of a running program, and follows it without a reload.
-func TestChromium_ShowsAContendedRun(t *testing.T) {
+func TestChromium_ShowsAContendedRun_Lab(t *testing.T) {
 	b := chromium(t)
 	p := newPaced(t, debug.Config{Refresh: 500 * time.Millisecond})
 	c := contend(t, p)

@@ -198,7 +198,7 @@ func many(n int) *fixed {
 	return &fixed{s}
 }
 
-func TestPage_I4_AnAnswerIsBounded(t *testing.T) {
+func TestPage_I4_AnAnswerIsBounded_Lab(t *testing.T) {
 	const n, managers, events = 100_000, 300, 500
 	p := newPage(t, debug.Config{Events: events})
 	p.Attach(many(n))

@@ -14,7 +14,7 @@ import (
 	"github.com/anteroom/anteroom/sync/observe"
 )
 
-func TestLocktest_I1_TakenStaysTaken(t *testing.T) {
+func TestLocktest_I1_TakenStaysTaken_Lab(t *testing.T) {
 	inBubble(t, func(t *testing.T, lt *locktest.Manager) {
 		leave := lt.TakeBy("k")
 		time.Sleep(25 * time.Hour) // longer than the longest lease

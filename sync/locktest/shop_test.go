@@ -49,7 +49,7 @@ func TestShopKeepsItsStockWhenTheLockIsLost(t *testing.T) {
 	})
 }
 
-func TestShopWaitsAnHourForItsTurn(t *testing.T) {
+func TestShopWaitsAnHourForItsTurn_Lab(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lt := locktest.NewManager(t, anteroom.Config{})
 		s := &shop{locks: lt.Manager, stock: 1}

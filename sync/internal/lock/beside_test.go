@@ -152,7 +152,7 @@ func TestBeside_P9_ForcedIsGone(t *testing.T) {
 
 // A release that is never sent before the deadline, and then finds nothing, has not released: somebody else may have had
 // the lock since.
-func TestBeside_AReleaseThatFindsNothingAfterTheDeadline(t *testing.T) {
+func TestBeside_AReleaseThatFindsNothingAfterTheDeadline_Lab(t *testing.T) {
 	t.Parallel()
 	_, client := fresh(t)
 	rdb, c, f := client(), client(), &faults{}
@@ -207,7 +207,7 @@ func TestBeside_TwoExitsBesideALoss(t *testing.T) {
 }
 
 // Nothing was ever sent, and the release is said to be confirmed.
-func TestBeside_AReleaseThatIsGivenUpIsNotConfirmed(t *testing.T) {
+func TestBeside_AReleaseThatIsGivenUpIsNotConfirmed_Lab(t *testing.T) {
 	t.Parallel()
 	_, client := fresh(t)
 	c, f := client(), &faults{}

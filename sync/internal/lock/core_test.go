@@ -326,7 +326,7 @@ func TestCore_AWaiterThatGivesUpLeaves(t *testing.T) {
 }
 
 // A held lock is renewed for as long as it is held.
-func TestCore_Renews(t *testing.T) {
+func TestCore_Renews_Lab(t *testing.T) {
 	t.Parallel()
 	_, client := fresh(t)
 	p := newParty(t, client(), func(s *Settings) {

@@ -71,7 +71,7 @@ func behindTheDead(t *testing.T, dead int, set func(*Settings), free func(rdb *r
 	return (<-came).Sub(begin)
 }
 
-func TestDead_AForcedRelease(t *testing.T) {
+func TestDead_AForcedRelease_Lab(t *testing.T) {
 	t.Parallel()
 	for _, dead := range []int{2, 8} {
 		d := behindTheDead(t, dead, longLease, func(rdb *redis.Client, o *Owner, p *party) {
@@ -88,7 +88,7 @@ func TestDead_AForcedRelease(t *testing.T) {
 	}
 }
 
-func TestDead_AMark(t *testing.T) {
+func TestDead_AMark_Lab(t *testing.T) {
 	t.Parallel()
 	for _, dead := range []int{2, 8} {
 		d := behindTheDead(t, dead, func(s *Settings) { longLease(s); s.MinHold = 3 * time.Second }, func(_ *redis.Client, o *Owner, _ *party) {
@@ -100,7 +100,7 @@ func TestDead_AMark(t *testing.T) {
 	}
 }
 
-func TestDead_AnOpenTurn(t *testing.T) {
+func TestDead_AnOpenTurn_Lab(t *testing.T) {
 	t.Parallel()
 	for _, dead := range []int{2, 8} {
 		d := behindTheDead(t, dead, longLease, func(rdb *redis.Client, o *Owner, _ *party) {
@@ -158,7 +158,7 @@ func TestDead_AMarkIsDeleted(t *testing.T) {
 }
 
 // The first in line gives up before the mark ends, at which the next one that is subscribed is asked to retry immediately, too.
-func TestDead_ARetryForLater(t *testing.T) {
+func TestDead_ARetryForLater_Lab(t *testing.T) {
 	t.Parallel()
 	_, client := fresh(t)
 	rdb := client()
@@ -197,7 +197,7 @@ func TestDead_ARetryForLater(t *testing.T) {
 }
 
 // A monitor that subscribes to a pattern hears nothing for those who have died.
-func TestDead_APatternDoesNotHear(t *testing.T) {
+func TestDead_APatternDoesNotHear_Lab(t *testing.T) {
 	t.Parallel()
 	d := behindTheDead(t, 8, longLease, func(rdb *redis.Client, o *Owner, p *party) {
 		sub := rdb.PSubscribe(t.Context(), "anteroom:*")

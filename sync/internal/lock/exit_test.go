@@ -12,7 +12,7 @@ import (
 	"github.com/anteroom/anteroom/renewal"
 )
 
-func TestBeside_MinHoldWhereALossMeetsAnExit(t *testing.T) {
+func TestBeside_MinHoldWhereALossMeetsAnExit_Lab(t *testing.T) {
 	t.Parallel()
 	_, client := fresh(t)
 	rdb := client()

@@ -84,7 +84,7 @@ func TestDriver_MayHandOff(t *testing.T) {
 
 // A grant is lost after the queue has admitted a waiter and before that has become its owner: there is nobody to notify
 // yet, and the waiter goes back and gets another one.
-func TestDriver_ALossBetweenAdmissionAndOwnership(t *testing.T) {
+func TestDriver_ALossBetweenAdmissionAndOwnership_Lab(t *testing.T) {
 	t.Parallel()
 	_, client := fresh(t)
 	rdb := client()
@@ -108,7 +108,7 @@ func TestDriver_ALossBetweenAdmissionAndOwnership(t *testing.T) {
 }
 
 // What a grant's owner-to-be does not get: one whose renewal was stopped.
-func TestDriver_AGrantThatIsNotRenewedIsNotTaken(t *testing.T) {
+func TestDriver_AGrantThatIsNotRenewedIsNotTaken_Lab(t *testing.T) {
 	t.Parallel()
 	_, client := fresh(t)
 	rdb := client()

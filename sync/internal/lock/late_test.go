@@ -35,7 +35,7 @@ func (h *lateAnswers) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.
 }
 
 // P13: a try is one ask. Where its answer leaves too little of the lock to rely on, the lock is given back.
-func TestLate_P13_ATryIsOneAsk(t *testing.T) {
+func TestLate_P13_ATryIsOneAsk_Lab(t *testing.T) {
 	t.Parallel()
 	brief := stretched(Lease{For: 300 * time.Millisecond, Period: 100 * time.Millisecond, Margin: 30 * time.Millisecond})
 	fixed := stretched(Lease{For: 100 * time.Millisecond, Period: -1, Margin: 10 * time.Millisecond})

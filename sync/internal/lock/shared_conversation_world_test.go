@@ -10,7 +10,7 @@ import (
 	"github.com/anteroom/anteroom/queue"
 )
 
-// This file is the world in which TestUnits plays: a Redis that does what the script of a statement about units does, and
+// This file is the world in which TestUnits_Lab plays: a Redis that does what the script of a statement about units does, and
 // processes whose goroutines need units.
 
 const every = lettucecompat.AllUnits

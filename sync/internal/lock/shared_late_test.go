@@ -83,7 +83,7 @@ func long(s *Settings) {
 
 // P9: the answer to a renewal that comes after the deadline lets nobody in while an owner that was notified may react, and
 // Unlock finds who is inside.
-func TestShared_P9_ALateAnswer(t *testing.T) {
+func TestShared_P9_ALateAnswer_Lab(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []queue.Kind{queue.Refusable, queue.NoNotify} {
 		p, f := heldUp(t, brief)

@@ -655,7 +655,7 @@ func total(stats map[string]int64) (n int64) {
 
 // Answers are lost, statements land late or are never sent: nobody relies on more than there is, and after that everybody
 // gets in and nothing is left. Where somebody deletes the key, too many may rely on it, until they are notified.
-func TestShared_LostAndLate(t *testing.T) {
+func TestShared_LostAndLate_Lab(t *testing.T) {
 	t.Parallel()
 	for _, v := range []struct {
 		capacity int64
