@@ -106,7 +106,7 @@ func TestChaos_Groups(t *testing.T) {
 // Planted faults are found, and the exit status says so: locks that do not exclude other processes, and a register
 // that also accepts old tokens.
 func TestChaos_FindsWhatIsPlanted(t *testing.T) {
-	base := config{lasts: 2 * time.Second, seed: 1, processes: 2, goroutines: 8, keys: 6, only: []string{"SCRIPT FLUSH"}}
+	base := config{lasts: min(pace.Scale(2*time.Second), 20*time.Second), seed: 1, processes: 2, goroutines: 8, keys: 6, only: []string{"SCRIPT FLUSH"}}
 	apart := base
 	apart.apart = true
 	open := apart

@@ -25,7 +25,7 @@ type suite struct {
 }
 
 // suiteLimit bounds one suite on one server.
-const suiteLimit = 10 * time.Minute
+const suiteLimit = 15 * time.Minute
 
 // outputTime is how long the output of a program that was ended is awaited: a child of its may have it open still.
 const outputTime = 10 * time.Second
