@@ -145,7 +145,7 @@ func TestTwoConfigurationsForOneLiveKey(t *testing.T) {
 				continue
 			}
 			if !errors.Is(err, anteroom.ErrConfig) || !strings.Contains(err.Error(), name+" ") || !strings.Contains(err.Error(), "(here: ") ||
-				!strings.Contains(err.Error(), "config_test.go:") || !strings.Contains(err.Error(), ", in use: ") {
+				!strings.Contains(err.Error(), "config_basic_test.go:") || !strings.Contains(err.Error(), ", in use: ") {
 				t.Errorf("%s: %v", name, err)
 			}
 			if e := panics(t, func() { mutex(t, m, cfg).TryLock() }); !errors.Is(e, anteroom.ErrConfig) {

@@ -66,7 +66,7 @@ func TestLongWait_IsReportedOnce(t *testing.T) {
 				t.Errorf("the owner: %+v, want goroutine %d since %v", w, goid.Get(), h.Since())
 			}
 			// Without RecordCallSites a goroutine scan shows where both are.
-			if !strings.Contains(w.CallSite, "sync/longwait_test.go:") || ev.CallSite != w.CallSite || !strings.Contains(w.OwnerAt, "longwait_test.go:") {
+			if !strings.Contains(w.CallSite, "sync/report_longwait_test.go:") || ev.CallSite != w.CallSite || !strings.Contains(w.OwnerAt, "longwait_test.go:") {
 				t.Errorf("waits at %q (event: %q), owner at %q", w.CallSite, ev.CallSite, w.OwnerAt)
 			}
 			for _, part := range []string{w.CallSite, w.OwnerAt, fmt.Sprintf("goroutine %d", w.Goroutine), "nobody else waits"} {

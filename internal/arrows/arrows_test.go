@@ -47,7 +47,7 @@ var allowed = map[string][]string{
 	"internal/silence":   {"github.com/redis/go-redis/v9"},
 	"internal/foreign":   {"github.com/redis/go-redis/v9"},
 	"internal/testprom":  {"internal/child", "internal/testredis"},
-	"internal/testredis": {"internal/child", "github.com/redis/go-redis/v9"},
+	"internal/testredis": {"internal/child", "internal/pace", "github.com/redis/go-redis/v9"},
 }
 
 type pkg struct {
