@@ -43,17 +43,19 @@ PARTS = export ANTEROOM_SKIPPED=$(SKIPPED); rm -f $(SKIPPED); status=0; all=$$(d
 # make test leaves out the tests whose names end in _Lab, make lab runs those. They take more than about two seconds,
 # or need several servers, Prometheus or a browser. Many tests wait for real time, so more of them run together than
 # there are processors; sync takes longest, so it begins first.
-TESTS = -race -p 4 -parallel 8 -timeout 20m
+TESTS  = -race -p 4 -parallel 8 -timeout 30m
+# The packages that have tests: of the others go test prints a line each.
+TESTED = $$($(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...)
 test: redis
 	@$(PARTS); \
-	part "1/2 tests" $(GO) test $(TESTS) -skip '_Lab$$' ./sync ./...; \
+	part "1/2 tests" $(GO) test $(TESTS) -skip '_Lab$$' ./sync $(TESTED); \
 	part "2/2 tests of metrics/otel" $(GO) -C metrics/otel test $(TESTS) -skip '_Lab$$' ./...; \
 	end
 
 lab: lint redis prometheus iproute chromium
 	@$(PARTS); \
-	part "1/4 long tests" $(GO) test $(TESTS) -run '_Lab$$' ./sync ./...; \
-	part "2/4 laboratories" $(GO) -C lab test -race -timeout 20m ./...; \
+	part "1/4 long tests" $(GO) test $(TESTS) -run '_Lab$$' ./sync $(TESTED); \
+	part "2/4 laboratories" $(GO) -C lab test -race -timeout 40m ./...; \
 	part "3/4 examples" $(GO) -C examples test -timeout 10m .; \
 	part "4/4 other servers" $(GO) -C lab run ./servers -short -j 4; \
 	end
