@@ -92,8 +92,12 @@ func TestManaged_WhatAServiceForbids(t *testing.T) {
 			ok(t, next.Release(bg))
 			if c.warns {
 				eventually(t, "a warning", warned)
-			} else if warned() {
-				t.Errorf("warnings: %v", events.of(observe.EventWarning))
+			} else {
+				for _, e := range events.of(observe.EventWarning) {
+					if !strings.Contains(e.String(), "CLIENT TRACKING") { // which a hold asks for that lasts long enough
+						t.Errorf("a warning: %v", e)
+					}
+				}
 			}
 		})
 	}
