@@ -58,7 +58,7 @@ func TestAnswer_NobodyIsWatchedBesideAUnit(t *testing.T) {
 	p := newParty(t, client(), longLease)
 	o := p.mustAcquire(t, "k")
 	k := o.g.k
-	k.answered(News{Word: Waits, Lease: time.Hour}, &lettucecompat.Answer{Word: lettucecompat.WordWaits, Holder: "another"})
+	k.answered(k.repeated(), News{Word: Waits, Lease: time.Hour}, &lettucecompat.Answer{Word: lettucecompat.WordWaits, Holder: "another"})
 	k.mu.Lock()
 	if k.unwatch != nil {
 		t.Error("it listens")

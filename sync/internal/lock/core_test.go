@@ -383,3 +383,5 @@ func BenchmarkCore_HandOff(b *testing.B) {
 		})
 	}
 }
+
+const ms = time.Millisecond

@@ -9,14 +9,29 @@ import (
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 )
 
-// answered is what comes for the last statement of k, a confirmation of its place.
-func (k *Key) answered(h News, a *lettucecompat.Answer) {
+// stated takes what k has to state for w, and sends nothing.
+func (k *Key) stated(w Demand) *Statement {
 	k.mu.Lock()
-	h.N = k.l.number.Add(1)
-	k.talk.last = h.N
+	defer k.mu.Unlock()
+	var s *Statement
+	k.talk, s, _ = k.talk.Next(w, k.l.number.Add(1), k.l.now())
 	k.flying++
-	k.mu.Unlock()
-	k.take(h, &Statement{N: h.N, Have: Place, Keep: 1, Want: 1}, a)
+	return s
+}
+
+// repeated is the last statement, for one more answer.
+func (k *Key) repeated() *Statement {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.flying++
+	s := k.talk.said
+	return &s
+}
+
+// answered is what comes for s.
+func (k *Key) answered(s *Statement, h News, a *lettucecompat.Answer) {
+	h.N = s.N
+	k.take(h, s, a)
 }
 
 // A confirmation whose call came first has no answer: nobody hears so while, or after, this process has the lock.
@@ -25,7 +40,7 @@ func TestGaveUp_AFailureBesideAnOwner(t *testing.T) {
 	p := newParty(t, client(), longLease)
 	o := p.mustAcquire(t, "k")
 	k := o.g.k
-	k.answered(News{Word: Silence}, &lettucecompat.Answer{Outcome: lettucecompat.OutcomeUnknown, Err: errors.New("unreachable")})
+	k.answered(k.repeated(), News{Word: Silence}, &lettucecompat.Answer{Outcome: lettucecompat.OutcomeUnknown, Err: errors.New("unreachable")})
 	if a := k.Answer(); a != nil {
 		t.Errorf("it says %v", a.Err)
 	}
@@ -40,11 +55,8 @@ func TestGaveUp_WhatWasAnsweredSinceItCame(t *testing.T) {
 	k := p.Key("k", p.set)
 	defer k.Done()
 	came := p.now()
-	k.answered(News{Word: Waits, Lease: time.Hour}, &lettucecompat.Answer{Word: lettucecompat.WordWaits})
-	k.mu.Lock()
-	before := k.talk
-	k.talk = Conversation{unconfirmed: true, said: Statement{Want: 1}}
-	k.mu.Unlock()
+	k.answered(k.stated(Pending), News{Word: Waits, Lease: time.Hour}, &lettucecompat.Answer{Word: lettucecompat.WordWaits})
+	cancel := k.stated(Quiet) // whose answer the next caller waits for
 	if err := k.gaveUp(came, context.Canceled); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
@@ -54,10 +66,7 @@ func TestGaveUp_WhatWasAnsweredSinceItCame(t *testing.T) {
 	if err := k.gaveUp(p.now()+time.Hour, context.Canceled); err != error(errUnanswered) {
 		t.Errorf("who came after that: %v", err)
 	}
-	k.mu.Lock()
-	k.talk = before.empty(before.last + 1)
-	k.talk.since = 0
-	k.mu.Unlock()
+	k.answered(cancel, News{Word: HasNot}, &lettucecompat.Answer{Word: lettucecompat.WordNothing})
 }
 
 // An answer that is void says nothing about who has the lock.
@@ -66,11 +75,10 @@ func TestGaveUp_AVoidAnswer(t *testing.T) {
 	p := newParty(t, client(), longLease)
 	k := p.Key("k", p.set)
 	defer k.Done()
-	k.answered(News{Word: Failed}, &lettucecompat.Answer{Word: lettucecompat.WordVoid})
+	k.answered(k.stated(Pending), News{Word: Failed}, &lettucecompat.Answer{Word: lettucecompat.WordVoid})
 	k.mu.Lock()
+	defer k.mu.Unlock()
 	if k.knew != 0 {
 		t.Errorf("at %v it was known who has the lock", k.knew)
 	}
-	k.talk.since = 0
-	k.mu.Unlock()
 }

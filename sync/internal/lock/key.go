@@ -1,3 +1,8 @@
+// Package lock is the core: how one process and Redis agree on who has a lock.
+//
+// Read package conversation first. Then key.go and say.go, which drive it; acquire.go, owner.go and exit.go, an owner's way in
+// and out; grant.go, release.go and loss.go, what becomes of a grant; and locks.go, which hears messages and renews.
+// docs/internals/architecture.md has a table of them, and docs/internals/protocol.md the same as Redis sees it.
 package lock
 
 import (
@@ -113,7 +118,7 @@ func (k *Key) nextLocked() *Statement {
 	demand, n := k.demandLocked(now), k.l.number.Load()+1
 	var takes *Taking
 	if demand == Pending {
-		if takes = k.taker(); takes != nil {
+		if takes = k.taker(); takes != nil && now >= takes.notBefore {
 			demand = OutOfTurn
 		}
 	}
@@ -138,7 +143,11 @@ func (k *Key) nextLocked() *Statement {
 		defer k.Done()
 	}
 	if s == nil {
-		for _, at := range []Moment{pause, k.patience} {
+		at := [...]Moment{pause, k.patience, 0}
+		if takes != nil {
+			at[2] = takes.notBefore
+		}
+		for _, at := range at {
 			if now < at {
 				until = min(until, at)
 			}

@@ -168,8 +168,7 @@ func TestLate_AReleaseOfAUnitThatAConfirmationHasFoundGone(t *testing.T) {
 	o := p.mustAcquire(t, "k")
 	k := o.g.k
 	rdb.Del(t.Context(), "k")
-	k.mu.Lock()                     // Key.take of the answer, before it loses the lease
-	k.talk.last = k.l.number.Add(1) // the confirmation, whose call came first
+	k.mu.Lock() // Key.take of the answer to a confirmation whose call came first, before it loses the lease
 	var e Event
 	if k.talk, e = k.talk.Heard(News{Word: HasNot, N: k.talk.last}, k.l.now()); e != Vanished {
 		t.Error(e)

@@ -60,13 +60,15 @@ func (k *Key) state(s *Statement, mayBeHeld bool) (News, lettucecompat.Answer) {
 		Key: k.name, N: s.N, Since: s.Since, Terms: &k.set.Wire, Timeout: k.set.Timeout, MayBeHeld: mayBeHeld,
 		Have: lettucecompat.Have(s.Have), Keep: uint8(s.Keep), Want: uint8(s.Want),
 	}
-	if s.Have == Unit && s.Keep == 0 {
+	if s.Keep == 0 && s.Since > 0 {
 		k.mu.Lock()
 		if g := k.cur.Load(); g != nil && g.n == s.Since {
 			wire.LastToken, wire.Mark = g.lastToken(), max(g.mark-k.l.now(), 0)
 			if b := g.bequestLocked(); b != nil {
 				wire.MarkAs = b.field
 			}
+		} else if s.Since == k.talk.took && k.takes != nil && k.takes.From != "" { // it may have been taken from that field
+			wire.Mark, wire.MarkAs = lettucecompat.LeaseLeft, k.takes.From
 		}
 		k.mu.Unlock()
 	}
@@ -208,7 +210,7 @@ func (k *Key) gaveUp(came Moment, err error) error {
 	case c.entered, k.q.Word().State() == queue.Lost: // this process has the lock, or has not unlocked it
 	case k.answer != nil && k.answer.Err != nil:
 		return failure(k.answer.Outcome, k.answer.Err)
-	case c.have == Unit, c.unconfirmed && c.said.Keep == 0 && k.knew < came:
+	case c.Have() == Unit, c.unconfirmed && c.said.Keep == 0 && k.knew < came:
 		return errUnanswered
 	}
 	return err

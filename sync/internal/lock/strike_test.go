@@ -158,8 +158,7 @@ func TestDriver_GoneWhileTheLeaseIsFixed(t *testing.T) {
 	handOff(t, first, w)
 	g.lease.Load().End() // Held.fix
 	k.mu.Lock()
-	last := k.l.number.Add(1)
-	k.talk.last = last // a confirmation that was sent before the call came
+	last := k.talk.last // as if it were a confirmation, whose call came first
 	k.mu.Unlock()
 	k.hear(News{Word: Lost, N: last})
 	g.lease.Store(k.l.leases.Add(renewal.Spec{Lease: time.Minute, Period: -1, SentAt: time.Now(), Owner: g}))

@@ -24,6 +24,10 @@ type Taking struct {
 	ctx   context.Context // of its wait
 	spoil context.CancelCauseFunc
 	after uint64 // the last statement before it
+
+	// Guarded by Key.mu.
+	tries     int    // so many commands in a row that take the lock had no usable answer
+	notBefore Moment // no further one is sent before
 }
 
 // resumes reports whether o takes the lock from a field: what that leaves behind is its own only.
@@ -131,6 +135,13 @@ func (k *Key) takeOver(s *Statement) (News, lettucecompat.Answer) {
 		Key: k.name, From: t.From, Place: s.Since, Unit: s.N, Terms: &k.set.Wire,
 	}, k.set.Timeout)
 	h := News{Word: Failed, N: s.N, Unit: s.N, Lease: pause()}
+	defer func() {
+		if h.Word != Has {
+			k.mu.Lock()
+			k.failedLocked(t, h.Word)
+			k.mu.Unlock()
+		}
+	}()
 	switch failed := failure(r.Outcome, r.Err); {
 	case r.Outcome == lettucecompat.OutcomeOK:
 		h.Word, h.Lease, h.Token = Has, r.Lease, r.Token
@@ -145,6 +156,16 @@ func (k *Key) takeOver(s *Statement) (News, lettucecompat.Answer) {
 		t.spoil(failed)
 	}
 	return h, lettucecompat.Answer{Outcome: r.Outcome, Err: r.Err}
+}
+
+// failedLocked notes that a command that takes the lock had no usable answer. The next one comes immediately if the answer may
+// be on its way, and after growing pauses if that, too, has none. That the place is confirmed in between does not end them.
+func (k *Key) failedLocked(t *Taking, w Word) {
+	if w == Failed {
+		t.tries = max(t.tries, 1)
+	}
+	t.notBefore = k.l.now() + pause()*time.Duration((1<<min(t.tries, 6))-1)
+	t.tries++
 }
 
 // mistakenLocked says why o must not own the grant g: it is not what o has taken, or somebody else has taken it. Who resumes

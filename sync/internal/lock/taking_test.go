@@ -50,7 +50,7 @@ func TestTaking_IsForWhoHasOrderedIt(t *testing.T) {
 	}
 	send(next(1))
 	late := next(2)
-	k.hear(News{Word: Retry})
+	k.hear(News{Word: Silence, N: late.N})
 	send(next(1))
 	giveUp(t, k, waiters[0])
 	send(next(2))
