@@ -101,6 +101,9 @@ func (c Command) same(o Command) bool {
 	return c == o
 }
 
+// Names returns the record that it names, or 0.
+func (c *Command) Names() uint64 { return cmp.Or(c.Since, c.Returns) }
+
 // mayWait reports whether it can make, keep or use a place.
 func (c *Command) mayWait() bool { return c.Want > c.Have || c.Again }
 
@@ -222,19 +225,19 @@ func (c *Conversation) SilentUntil() Moment { return c.silentUntil }
 // SentAt returns the moment before command n was sent, if that is remembered.
 func (c *Conversation) SentAt(n uint64) (at Moment, known bool) { return c.sentLog.find(n) }
 
-// Next returns the command to send now, under the number n, or until when to wait for events. n is greater than the number of
+// Next returns the command to send now, under the number n, or one without a number and until when to wait for events. n is greater than the number of
 // every command before. A command that keeps fewer units than there were must not be sent if those inside need more.
-func (c Conversation) Next(d Demand, n uint64, now Moment) (Conversation, *Command, Moment) {
+func (c Conversation) Next(d Demand, n uint64, now Moment) (Conversation, Command, Moment) {
 	cmd, differs := c.command(d)
 	repeats := c.failures > 0 && cmd.same(c.lastCommand)
 	switch {
 	case c.unanswered:
-		return c, nil, Never
+		return c, Command{}, Never
 	case c.State == Idle && cmd.Want == 0: // the next caller begins anew, without a pause
 		c.failures = 0
-		return c, nil, Never
+		return c, Command{}, Never
 	case c.State == Unsure && cmd.Want == 0 && now >= max(c.nothingLeftAt, c.silentUntil):
-		return c, nil, c.nothingLeftAt // a Tick then ends it
+		return c, Command{}, c.nothingLeftAt // a Tick then ends it
 	}
 	at := c.dueAt
 	if c.retryAt > 0 {
@@ -247,13 +250,13 @@ func (c Conversation) Next(d Demand, n uint64, now Moment) (Conversation, *Comma
 		at = Never
 	}
 	if at = max(at, c.silentUntil); at > now {
-		return c, nil, at
+		return c, Command{}, at
 	}
 	if !repeats {
 		c.failures = 0
 	}
 	cmd.N = n
-	return c.sending(cmd, now), &cmd, Never
+	return c.sending(cmd, now), cmd, Never
 }
 
 // Gives reports whether the next command gives units back.
@@ -390,7 +393,10 @@ func (c Conversation) failed(e Event, now Moment) Conversation {
 		case last.Seize:
 			c.openRecord = 0
 		case c.Units == 0:
-			c.State, c.Units, c.InLine, c.Grant.Record = c.stateBefore, last.Have, last.InLine, last.Since
+			c.State, c.Units, c.InLine = c.stateBefore, last.Have, last.InLine
+			if last.Have > 0 {
+				c.Grant.Record = last.Since
+			}
 			if c.stateBefore == Holding {
 				c.State = Leaving
 			}

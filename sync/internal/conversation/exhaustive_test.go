@@ -122,11 +122,11 @@ func (a *situation) send(i int) {
 			d.Want, d.Seize = max(d.Keep, p.used+p.need), p.seizes
 		}
 		c, cmd, _ := p.c.Next(d, p.n+1, a.now)
-		if p.c = c; cmd == nil {
+		if p.c = c; cmd.N == 0 {
 			return
 		}
 		p.n++
-		a.add(flight{client: int8(i + 1), cmd: *cmd})
+		a.add(flight{client: int8(i + 1), cmd: cmd})
 	}
 }
 

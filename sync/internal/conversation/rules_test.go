@@ -33,7 +33,7 @@ func (p *play) sends(d Demand, want string) {
 	var n uint64
 	fmt.Sscan(want, &n)
 	c, s, until := p.c.Next(d, n, p.now)
-	if p.c = c; s == nil {
+	if p.c = c; s.N == 0 {
 		p.t.Fatalf("nothing is sent until %v, want %s", until, want)
 	}
 	if sent := s.String(); sent != want {
@@ -45,7 +45,7 @@ func (p *play) sends(d Demand, want string) {
 func (p *play) isSilent(d Demand, until Moment) {
 	p.t.Helper()
 	c, s, at := p.c.Next(d, 1000, p.now)
-	if p.c = c; s != nil || at != until {
+	if p.c = c; s.N > 0 || at != until {
 		p.t.Fatalf("sent %v, or waits until %v, want %v", s, at, until)
 	}
 }

@@ -351,7 +351,7 @@ func (k *process) step() {
 		d, at := k.demand()
 		c, s, until := k.c.Next(d, k.n, w.now)
 		k.c = c
-		if s == nil {
+		if s.N == 0 {
 			k.wake++
 			g := k.wake
 			if until = min(until, at); until < Never {
@@ -367,7 +367,7 @@ func (k *process) step() {
 			k.grant = 0
 		}
 		k.renews = false
-		k.send(*s)
+		k.send(s)
 	}
 	w.check()
 }

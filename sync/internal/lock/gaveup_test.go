@@ -7,31 +7,30 @@ import (
 	"time"
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+	"github.com/anteroom/anteroom/sync/internal/conversation"
 )
 
-// stated takes what k has to state for w, and sends nothing.
-func (k *Key) stated(w Demand) *Statement {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	var s *Statement
-	k.talk, s, _ = k.talk.Next(w, k.l.number.Add(1), k.l.now())
-	k.flying++
-	return s
-}
-
-// repeated is the last statement, for one more answer.
-func (k *Key) repeated() *Statement {
+// taken takes what k has to send for d, and sends nothing.
+func (k *Key) taken(d conversation.Demand) *command {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.flying++
-	s := k.talk.said
-	return &s
+	cmd, _ := k.takeLocked(d, k.l.now())
+	return &command{Command: cmd}
 }
 
-// answered is what comes for s.
-func (k *Key) answered(s *Statement, h News, a *lettucecompat.Answer) {
-	h.N = s.N
-	k.take(h, s, a)
+// repeated is the last command, for one more answer.
+func (k *Key) repeated() *command {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.flying++
+	return &command{Command: k.talk.LastCommand()}
+}
+
+// answered is what comes for cmd.
+func (k *Key) answered(cmd *command, e conversation.Event, a *lettucecompat.Answer) {
+	e.N = cmd.N
+	k.take(e, cmd, a)
 }
 
 // A confirmation whose call came first has no answer: nobody hears so while, or after, this process has the lock.
@@ -40,7 +39,7 @@ func TestGaveUp_AFailureBesideAnOwner(t *testing.T) {
 	p := newParty(t, client(), longLease)
 	o := p.mustAcquire(t, "k")
 	k := o.g.k
-	k.answered(k.repeated(), News{Word: Silence}, &lettucecompat.Answer{Outcome: lettucecompat.OutcomeUnknown, Err: errors.New("unreachable")})
+	k.answered(k.repeated(), conversation.Event{Kind: conversation.Silence}, &lettucecompat.Answer{Outcome: lettucecompat.OutcomeUnknown, Err: errors.New("unreachable")})
 	if a := k.Answer(); a != nil {
 		t.Errorf("it says %v", a.Err)
 	}
@@ -55,8 +54,8 @@ func TestGaveUp_WhatWasAnsweredSinceItCame(t *testing.T) {
 	k := p.Key("k", p.set)
 	defer k.Done()
 	came := p.now()
-	k.answered(k.stated(Pending), News{Word: Waits, Lease: time.Hour}, &lettucecompat.Answer{Word: lettucecompat.WordWaits})
-	cancel := k.stated(Quiet) // whose answer the next caller waits for
+	k.answered(k.taken(conversation.Demand{Want: 1}), conversation.Event{Kind: conversation.Waits, After: time.Hour}, &lettucecompat.Answer{Word: lettucecompat.WordWaits})
+	cancel := k.taken(conversation.Demand{}) // whose answer the next caller waits for
 	if err := k.gaveUp(came, context.Canceled); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
@@ -66,7 +65,7 @@ func TestGaveUp_WhatWasAnsweredSinceItCame(t *testing.T) {
 	if err := k.gaveUp(p.now()+time.Hour, context.Canceled); err != error(errUnanswered) {
 		t.Errorf("who came after that: %v", err)
 	}
-	k.answered(cancel, News{Word: HasNot}, &lettucecompat.Answer{Word: lettucecompat.WordNothing})
+	k.answered(cancel, conversation.Event{Kind: conversation.HasNot}, &lettucecompat.Answer{Word: lettucecompat.WordNothing})
 }
 
 // An answer that is void says nothing about who has the lock.
@@ -75,7 +74,7 @@ func TestGaveUp_AVoidAnswer(t *testing.T) {
 	p := newParty(t, client(), longLease)
 	k := p.Key("k", p.set)
 	defer k.Done()
-	k.answered(k.stated(Pending), News{Word: Failed}, &lettucecompat.Answer{Word: lettucecompat.WordVoid})
+	k.answered(k.taken(conversation.Demand{Want: 1}), conversation.Event{Kind: conversation.Failed}, &lettucecompat.Answer{Word: lettucecompat.WordVoid})
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.knew != 0 {

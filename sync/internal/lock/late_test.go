@@ -12,6 +12,7 @@ import (
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/queue"
 	"github.com/anteroom/anteroom/renewal"
+	"github.com/anteroom/anteroom/sync/internal/conversation"
 )
 
 // lateAnswers is a hook by which each answer takes so long.
@@ -339,7 +340,7 @@ func TestLate_TheMarkOfAReleaseToCome(t *testing.T) {
 	k.mu.Lock() // as Held.release does where the loss has been concluded, before its kick
 	o.g.mark = mark
 	k.mu.Unlock()
-	k.hear(News{Word: Retry})
+	k.hear(conversation.Event{Kind: conversation.Retry})
 	k.mu.Lock()
 	got := o.g.mark
 	k.mu.Unlock()

@@ -15,6 +15,48 @@ const (
 	hearsBy = time.Second           // who lets others in without Redis asks after so long whether another client waits
 )
 
+// Word is the kind of an event.
+type Word = conversation.Kind
+
+// Those of package conversation.
+const (
+	Has     = conversation.Has
+	HasNot  = conversation.HasNot
+	Waits   = conversation.Waits
+	Lost    = conversation.Lost
+	Silence = conversation.Silence
+	Failed  = conversation.Failed
+	Called  = conversation.Called
+	Retry   = conversation.Retry
+	Ended   = conversation.Ended
+	Exited  = conversation.Exited
+	Clock   = conversation.Tick
+)
+
+// Event is an effect.
+type Event = conversation.Effect
+
+// Those of package conversation.
+const (
+	None     = conversation.None
+	Granted  = conversation.Granted
+	Vanished = conversation.Vanished
+	Missing  = conversation.Missing
+	GivenUp  = conversation.GivenUp
+)
+
+// Grant is a possession: see conversation.Grant.
+type Grant struct {
+	Unit  uint64
+	Sent  Moment
+	Lease time.Duration
+	Token int64
+}
+
+func grantOf(g conversation.Grant) Grant {
+	return Grant{g.Record, Moment(g.Sent), g.Lease, g.Token}
+}
+
 // UnitsStatement is a command about units.
 type UnitsStatement struct {
 	N     uint64
@@ -124,7 +166,7 @@ func (c UnitsConversation) Next(d *queue.Demand, n uint64, now Moment) (UnitsCon
 	c.linger = l
 	state := c.one.State
 	one, cmd, until := c.one.Next(demand, n, conversation.Moment(now))
-	if c.one = one; cmd == nil {
+	if c.one = one; cmd.N == 0 {
 		return c.mirrored(), nil, min(Moment(until), at)
 	}
 	s := &UnitsStatement{

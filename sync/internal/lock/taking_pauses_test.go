@@ -3,6 +3,8 @@ package lock
 import (
 	"testing"
 	"time"
+
+	"github.com/anteroom/anteroom/sync/internal/conversation"
 )
 
 // A command that takes the lock and fails is sent again after growing pauses, though the place is confirmed in between.
@@ -15,7 +17,7 @@ func TestTaking_PausesGrow(t *testing.T) {
 	var last time.Duration
 	for range 4 {
 		k.mu.Lock()
-		k.failedLocked(tk, Failed)
+		k.failedLocked(tk, conversation.Failed)
 		pause := tk.notBefore - k.l.now()
 		k.mu.Unlock()
 		if pause <= last {
@@ -25,7 +27,7 @@ func TestTaking_PausesGrow(t *testing.T) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.failedLocked(new(Taking), Silence); last < 8*leastPause/2 {
+	if k.failedLocked(new(Taking), conversation.Silence); last < 8*leastPause/2 {
 		t.Errorf("the fourth pause is %v", last)
 	}
 }
