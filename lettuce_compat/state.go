@@ -42,8 +42,8 @@ type Statement struct {
 	Key string // any bytes
 	N   uint64 // of this statement
 	// Since is the least number of a record that is the client's. With HaveUnit it is the number of the unit's field;
-	// with HavePlace that of the last statement that kept nothing; with HaveNothing the least number that may have
-	// left something, or N.
+	// with HavePlace that of the last statement that kept nothing; with HaveNothing the record of which a mark is left, or
+	// 0 for whatever the client has.
 	Since      uint64
 	Have       Have
 	Keep, Want uint8
@@ -53,7 +53,8 @@ type Statement struct {
 	// LastToken is the last token that was handed out from a unit that is given back. It needs Terms.Fenced.
 	LastToken int64
 	// Mark leaves the key taken for so long after the unit is given back, by the field MarkAs, or where that is "" by
-	// one that says whose it was (MinHold). 0 leaves it free.
+	// one that says whose it was (MinHold). 0 leaves it free, and LeaseLeft is as long as the unit would last. A statement
+	// with HaveNothing leaves it of whatever the client has. The answer is WordLost if neither that nor the mark is there.
 	Mark    time.Duration
 	MarkAs  string
 	Timeout time.Duration // 0: Options.CommandTimeout
@@ -61,6 +62,9 @@ type Statement struct {
 	// may send the command itself, also on a client that ignores deadlines.
 	MayBeHeld bool
 }
+
+// LeaseLeft is Statement.Mark for what is left of the lease of the unit.
+const LeaseLeft time.Duration = -1
 
 // State sends a statement and returns when Redis has answered, ctx ends or the time limit is reached.
 //
@@ -182,17 +186,17 @@ func (c *Client) stateRequest(s *Statement, line string, now time.Time) *scriptR
 	argv := append(room[:0], c.id, n, since, whats[s.Have][s.Keep][s.Want][how], terms.call, terms.text)
 	switch {
 	case s.Keep == 0 && (s.Have != HaveNothing || s.Want == 0):
-		argv = append(argv, c.opt.Dialect.message(s.Key, NewField(c.opt.ClientID, s.Since), now), c.window(s.Key))
+		argv = append(argv, c.opt.Dialect.message(s.Key, NewField(c.opt.ClientID, cmp.Or(s.Since, s.N)), now), c.window(s.Key))
 	case fence != "": // an ask gives back in silence: it takes the lock again immediately
 		argv = append(argv, "", "")
 	}
-	if fence != "" || s.Mark > 0 {
+	if fence != "" || s.Mark != 0 {
 		argv = append(argv, terms.record)
 	}
-	if s.LastToken > 0 || s.Mark > 0 {
+	if s.LastToken > 0 || s.Mark != 0 {
 		argv = append(argv, strconv.FormatInt(s.LastToken, 10), markMillis(s.Mark))
 	}
-	if s.Mark > 0 {
+	if s.Mark != 0 {
 		argv = append(argv, cmp.Or(s.MarkAs, NewField(c.opt.ClientID, s.Since)+keptSuffix))
 	}
 	k := newScriptRequest(c.scripts().state, s.Key, line, fence, argv...)
@@ -200,9 +204,12 @@ func (c *Client) stateRequest(s *Statement, line string, now time.Time) *scriptR
 	return k
 }
 
-// markMillis prints how long a mark stays, 0: there is none.
+// markMillis prints how long a mark stays. Without one it is 0, and LeaseLeft is -1.
 func markMillis(d time.Duration) string {
-	if d <= 0 {
+	switch {
+	case d < 0:
+		return "-1"
+	case d == 0:
 		return "0"
 	}
 	return millis(d)

@@ -4,7 +4,7 @@
 -- 'lease life how word' (the lease of what is kept; life of a place; how, letters after a -: m NUMSUB knows nothing,
 -- s strings are locks; secret word of the place) [, release message, 'own window' (own subscriptions of the release
 -- channel, -1: a server does not count all; ms that the lock is left to foreign clients) [, life of the record
--- [, last token, ms that a mark stays (0: none) [, its field]]]]
+-- [, last token, ms that a mark stays (0: none, -1: as long as the unit would) [, its field]]]]
 -- Answers 1 has it for the call lease, nobody else waits; 0 has nothing, or which message was refused: -1 of the
 -- release, -2 to another client; {'void'} | {'lost'} | {'gone'};
 -- {'has', ttl, 1 another client waits | 0, token or '', 0|-1|-2, number of its field} |
@@ -87,7 +87,8 @@ if not receivers then
   holder, note = fields[1] or '', note_of(fields[2])
   if m and m >= number then return {'void'} end
   if m and m < tonumber(since) then mine = nil end -- of a late statement: it refuses as anybody's
-  if have == '1' and not mine and (mark == 0 or ask('hexists', key, ARGV[12]) ~= 1) then return concluded({'lost'}) end -- with the mark it was given back
+  -- Who says that it has the unit, or leaves a mark of it, finds the unit or the mark.
+  if not mine and (have == '1' or mark ~= 0) and (mark == 0 or ask('hexists', key, ARGV[12]) ~= 1) then return concluded({'lost'}) end
   if have == 'p' and not mine and not (l and l.own and tonumber(l.own.n) >= tonumber(since)) then return concluded({'gone'}) end
   if have == '0' and want == '1' and not try and kind ~= 'none' and not l.own and redis.acl_check_cmd
     and not redis.acl_check_cmd('publish', 'anteroom:client:' .. client, '') then -- a client in line will have to call others
@@ -97,6 +98,7 @@ end
 
 -- 3. What it does not keep is given back.
 if mine and keep == '0' then
+  if mark < 0 then mark = ask('pttl', key) or 0 end
   if mark > 0 then -- it keeps the key taken; that the field can go is made sure before it is set
     text = prove(key) or take(key, ARGV[12], mark)
     if text then return redis.error_reply(text) end

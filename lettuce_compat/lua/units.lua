@@ -156,10 +156,11 @@ local function suffices(q)
 end
 
 -- give gives a place what it wants. The client's own record is written at the end. If that of another cannot be, its units
--- count until a scan. What a client had beside its place may be gone: it learns of that by a number below its since.
+-- count until a scan. What a client had beside its place may be gone: it learns of that by the least number, which is below
+-- every since of units.
 local function give(q, contended)
   local was, ends, made = q.record, math.max(q.record.ends, now + q.lease), nil
-  local to = {n = was.units < q.kept and q.n - 1 or q.n, units = math.max(q.want, was.units), ends = ends, contended = contended, cap = q.cap}
+  local to = {n = was.units < q.kept and 1000000000000000 or q.n, units = math.max(q.want, was.units), ends = ends, contended = contended, cap = q.cap}
   made, text = token_of(to)
   if not made then return nil end
   h.held = h.held - was.units

@@ -8,6 +8,7 @@ import (
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/queue"
 	"github.com/anteroom/anteroom/renewal"
+	"github.com/anteroom/anteroom/sync/internal/conversation"
 )
 
 // Acquire brings the owner in, with one reference on k more until its exit, or returns why it is not: ErrRefused,
@@ -115,7 +116,7 @@ func (k *Key) admit(ctx context.Context, o *Owner, w *queue.Waiter) error {
 	k.mu.Lock()
 	// What was held against the owner before, who had decided to pass the grant on already, is not held against o.
 	// The conversation is asked, too: what it has heard while Held.fix replaced the lease has ended neither.
-	ok := g.loss == nil && k.talk.Grant.Unit == g.n && g.lease.Load().Valid(now) && !g.unrenewed.Load()
+	ok := g.loss == nil && k.talk.Grant.Record == g.n && g.lease.Load().Valid(now) && !g.unrenewed.Load()
 	var wrong error
 	if ok {
 		wrong = k.mistakenLocked(o, g)
@@ -157,7 +158,7 @@ func (k *Key) leave(ctx context.Context, g *Held, w *queue.Waiter, why error) er
 	exit, _ := k.q.Exit(w.Number, false)
 	switch {
 	case exit != queue.Final: // lost meanwhile
-		k.hear(News{Word: Exited, N: w.Grant})
+		k.hear(conversation.Event{Kind: conversation.Exited, N: w.Grant})
 		k.kick()
 	default: // so g is w's grant
 		if l := g.lease.Load(); !l.Valid(k.l.leases.Glance()) {
@@ -178,7 +179,7 @@ func (k *Key) secure(ctx context.Context, g *Held, o *Owner) error {
 		g.lease.Load().StopRenewing()
 	}
 	k.mu.Lock()
-	k.talk = k.talk.Lasts(k.l.now() + o.lease.For + k.set.ReplicaTimeout)
+	k.talk = k.talk.Lasts(k.l.moment().Add(o.lease.For + k.set.ReplicaTimeout))
 	k.mu.Unlock()
 	secured := lettucecompat.Renewal{Key: k.name, Field: g.Field(), Lease: o.lease.For, Note: o.more().Note}
 	if o.lease.Fixed() && k.set.Replicas > 0 { // nothing renews it, and replicas may confirm it later than the call lease lasts

@@ -12,6 +12,7 @@ import (
 	"github.com/anteroom/anteroom/internal/pace"
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/queue"
+	"github.com/anteroom/anteroom/sync/internal/conversation"
 )
 
 // beforeEach has do called before each script of c, with its number from now on.
@@ -46,7 +47,7 @@ func TestAnswer_ACallIsReportedOnce(t *testing.T) {
 	})
 	k := p.Key("k", p.set)
 	defer k.Done()
-	k.hear(News{Word: Retry})
+	k.hear(conversation.Event{Kind: conversation.Retry})
 	k.speak(false)
 	mustRelease(t, <-got)
 	if called, found := p.rep.called.Load(), p.rep.found.Load(); called != 1 || found != 0 {
@@ -61,7 +62,7 @@ func TestAnswer_NobodyIsWatchedBesideAUnit(t *testing.T) {
 	p := newParty(t, client(), longLease)
 	o := p.mustAcquire(t, "k")
 	k := o.g.k
-	k.answered(News{Word: Waits, Lease: time.Hour}, &lettucecompat.Answer{Word: lettucecompat.WordWaits, Holder: "another"})
+	k.answered(k.repeated(), conversation.Event{Kind: conversation.Waits, After: time.Hour}, &lettucecompat.Answer{Word: lettucecompat.WordWaits, Holder: "another"})
 	k.mu.Lock()
 	if k.unwatch != nil {
 		t.Error("it listens")
@@ -151,7 +152,7 @@ func TestAnswer_P13_ATryInThePauseOfAnother(t *testing.T) {
 	w := &queue.Waiter{Kind: queue.Refusable}
 	_, order, _ := k.q.Enter(w)
 	k.carryOut(order)
-	eventually(t, "a long pause", func() bool { k.mu.Lock(); defer k.mu.Unlock(); return k.talk.silent >= 7 && !k.talk.unconfirmed })
+	eventually(t, "a long pause", func() bool { k.mu.Lock(); defer k.mu.Unlock(); return k.talk.Failures() >= 7 && !k.talk.Unanswered() })
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	order, err := k.q.Wait(ctx, w)

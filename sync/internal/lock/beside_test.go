@@ -199,7 +199,7 @@ func TestBeside_TwoExitsBesideALoss(t *testing.T) {
 		o.exitedBesideALoss()
 	}
 	k.mu.Lock()
-	left := k.talk.not - k.l.now()
+	left := Moment(k.talk.SilentUntil()) - k.l.now()
 	k.mu.Unlock()
 	if left > 0 {
 		t.Errorf("both have exited, and nothing is stated for %v", left)

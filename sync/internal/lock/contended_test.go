@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+	"github.com/anteroom/anteroom/sync/internal/conversation"
 )
 
 // P10: that somebody waits is not forgotten over the answer that gives the unit and comes later, nor over what is said
@@ -23,7 +24,7 @@ func TestDriver_P10_ContendedBeforeTheAnswer(t *testing.T) {
 		t.Error("another client waits for another unit, and for this one")
 	}
 	contended(n)
-	k.news(&Statement{N: n}, &lettucecompat.Answer{Word: lettucecompat.WordHas, Unit: n})
+	k.event(&command{Command: conversation.Command{N: n}}, &lettucecompat.Answer{Word: lettucecompat.WordHas, Unit: n})
 	contended(n - 1)
 	contended(lettucecompat.LastNumber)
 	if !inLine() {

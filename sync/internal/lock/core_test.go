@@ -417,3 +417,5 @@ func BenchmarkCore_HandOff(b *testing.B) {
 		})
 	}
 }
+
+const ms = time.Millisecond

@@ -136,11 +136,11 @@ func TestDriver_P9_OneOfTwoUnitsExits(t *testing.T) {
 	}
 	o.g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonWatchdog})
 	<-lost
-	eventually(t, "the loss is known", func() bool { k.mu.Lock(); defer k.mu.Unlock(); return k.talk.Have() == Nothing })
+	eventually(t, "the loss is known", func() bool { k.mu.Lock(); defer k.mu.Unlock(); return !k.hasLocked() && !k.talk.InLine })
 	if r := o.Exit(context.Background()); r.Lost == nil {
 		t.Errorf("%+v", r)
 	}
-	if k.mu.Lock(); k.talk.not <= k.l.now() {
+	if k.mu.Lock(); k.talk.SilentUntil() <= k.l.moment() {
 		t.Error("it may state something while the second unit works")
 	}
 	k.mu.Unlock()

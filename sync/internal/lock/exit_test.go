@@ -174,10 +174,10 @@ func TestBeside_ATryBehindAReleaseThatFailed(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	k.mu.Lock()
-	said := k.talk.said
+	last := k.talk.LastCommand()
 	k.mu.Unlock()
-	if said.Have != Unit || said.Want != 1 {
-		t.Errorf("it had to say %+v", said)
+	if last.Have != 1 || last.Want != 1 {
+		t.Errorf("it had to say %v", last)
 	}
 	mustRelease(t, <-first)
 }

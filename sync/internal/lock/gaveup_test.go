@@ -7,16 +7,30 @@ import (
 	"time"
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+	"github.com/anteroom/anteroom/sync/internal/conversation"
 )
 
-// answered is what comes for the last statement of k, a confirmation of its place.
-func (k *Key) answered(h News, a *lettucecompat.Answer) {
+// taken takes what k has to send for d, and sends nothing.
+func (k *Key) taken(d conversation.Demand) *command {
 	k.mu.Lock()
-	h.N = k.l.number.Add(1)
-	k.talk.last = h.N
+	defer k.mu.Unlock()
 	k.flying++
-	k.mu.Unlock()
-	k.take(h, &Statement{N: h.N, Have: Place, Keep: 1, Want: 1}, a)
+	cmd, _ := k.takeLocked(d, k.l.now())
+	return &command{Command: cmd}
+}
+
+// repeated is the last command, for one more answer.
+func (k *Key) repeated() *command {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.flying++
+	return &command{Command: k.talk.LastCommand()}
+}
+
+// answered is what comes for cmd.
+func (k *Key) answered(cmd *command, e conversation.Event, a *lettucecompat.Answer) {
+	e.N = cmd.N
+	k.take(e, cmd, a)
 }
 
 // A confirmation whose call came first has no answer: nobody hears so while, or after, this process has the lock.
@@ -26,7 +40,7 @@ func TestGaveUp_AFailureBesideAnOwner(t *testing.T) {
 	p := newParty(t, client(), longLease)
 	o := p.mustAcquire(t, "k")
 	k := o.g.k
-	k.answered(News{Word: Silence}, &lettucecompat.Answer{Outcome: lettucecompat.OutcomeUnknown, Err: errors.New("unreachable")})
+	k.answered(k.repeated(), conversation.Event{Kind: conversation.Silence}, &lettucecompat.Answer{Outcome: lettucecompat.OutcomeUnknown, Err: errors.New("unreachable")})
 	if a := k.Answer(); a != nil {
 		t.Errorf("it says %v", a.Err)
 	}
@@ -42,11 +56,8 @@ func TestGaveUp_WhatWasAnsweredSinceItCame(t *testing.T) {
 	k := p.Key("k", p.set)
 	defer k.Done()
 	came := p.now()
-	k.answered(News{Word: Waits, Lease: time.Hour}, &lettucecompat.Answer{Word: lettucecompat.WordWaits})
-	k.mu.Lock()
-	before := k.talk
-	k.talk = Conversation{unconfirmed: true, said: Statement{Want: 1}}
-	k.mu.Unlock()
+	k.answered(k.taken(conversation.Demand{Want: 1}), conversation.Event{Kind: conversation.Waits, After: time.Hour}, &lettucecompat.Answer{Word: lettucecompat.WordWaits})
+	cancel := k.taken(conversation.Demand{}) // whose answer the next caller waits for
 	if err := k.gaveUp(came, context.Canceled); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
@@ -56,10 +67,7 @@ func TestGaveUp_WhatWasAnsweredSinceItCame(t *testing.T) {
 	if err := k.gaveUp(p.now()+time.Hour, context.Canceled); err != error(errUnanswered) {
 		t.Errorf("who came after that: %v", err)
 	}
-	k.mu.Lock()
-	k.talk = before.empty(before.last + 1)
-	k.talk.since = 0
-	k.mu.Unlock()
+	k.answered(cancel, conversation.Event{Kind: conversation.HasNot}, &lettucecompat.Answer{Word: lettucecompat.WordNothing})
 }
 
 // An answer that is void says nothing about who has the lock.
@@ -69,11 +77,10 @@ func TestGaveUp_AVoidAnswer(t *testing.T) {
 	p := newParty(t, client(), longLease)
 	k := p.Key("k", p.set)
 	defer k.Done()
-	k.answered(News{Word: Failed}, &lettucecompat.Answer{Word: lettucecompat.WordVoid})
+	k.answered(k.taken(conversation.Demand{Want: 1}), conversation.Event{Kind: conversation.Failed}, &lettucecompat.Answer{Word: lettucecompat.WordVoid})
 	k.mu.Lock()
+	defer k.mu.Unlock()
 	if k.knew != 0 {
 		t.Errorf("at %v it was known who has the lock", k.knew)
 	}
-	k.talk.since = 0
-	k.mu.Unlock()
 }

@@ -50,15 +50,15 @@ type Held struct {
 // anybody finds the grant.
 func (k *Key) newGrantLocked() *Held {
 	c := k.talk.Grant
-	g := &Held{k: k, n: c.Unit, token: c.Token, since: k.l.now()}
+	g := &Held{k: k, n: c.Record, token: c.Token, since: k.l.now()}
 	// A batch shares one time limit, so leases of different limits never share one.
 	g.lease.Store(k.l.leases.Add(renewal.Spec{
 		Lease: k.set.Lease.For, First: c.Lease,
 		Shard:  k.l.wire.Shard(k.name) + "|" + k.set.Timeout.String(),
-		Period: k.set.Lease.Period, Margin: k.set.Lease.Margin, SentAt: k.l.leases.Dated(k.l.zero.Add(c.Sent)), Owner: g,
+		Period: k.set.Lease.Period, Margin: k.set.Lease.Margin, SentAt: k.l.leases.Dated(k.l.zero.Add(time.Duration(c.Sent))), Owner: g,
 	}))
 	if g.fromLocked() != "" {
-		g.mark = c.Sent + c.Lease // see bequestLocked; whom it was taken for owns it without
+		g.mark = Moment(c.Sent.Add(c.Lease)) // see bequestLocked; whom it was taken for owns it without
 	}
 	k.cur.Store(g)
 	k.l.register(g)

@@ -1,3 +1,8 @@
+// Package lock is the core: how one process and Redis agree on who has a lock.
+//
+// Read package conversation first. Then key.go and say.go, which drive it; acquire.go, owner.go and exit.go, an owner's way in
+// and out; grant.go, release.go and loss.go, what becomes of a grant; and locks.go, which hears messages and renews.
+// docs/internals/architecture.md has a table of them, and docs/internals/protocol.md the same as Redis sees it.
 package lock
 
 import (
@@ -6,6 +11,7 @@ import (
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/queue"
 	"github.com/anteroom/anteroom/renewal"
+	"github.com/anteroom/anteroom/sync/internal/conversation"
 )
 
 // Key is what a client keeps for one key in use: the queue of its goroutines, and its conversation with Redis.
@@ -28,14 +34,15 @@ type Key struct {
 	paused       atomic.Bool          // the lock does not linger for now: see pauseLinger
 
 	// Guarded by mu.
-	talk     Conversation
+	talk     conversation.Conversation
 	answer   *lettucecompat.Answer // see Answer
 	knew     Moment                // when something showed who has the lock, or this process gave it back
 	unwatch  chan struct{}         // ends listening for a foreign holder's release; nil: nobody listens
 	retryAt  Moment                // after a lease that could not be secured nothing is pending until then
 	retries  int                   // so many in a row could not
 	patience Moment                // until then a try waits, in case the lock lingers elsewhere
-	takes    *Taking               // who has ordered the last statement that takes the lock, talk.took
+	took     uint64                // the last command that takes the lock; 0: it had no effect
+	takes    *Taking               // who has ordered it
 }
 
 // Link leads to a key while that is in use, and keeps nothing of it in memory. A nil one leads nowhere.
@@ -59,7 +66,7 @@ func (k *Key) Queue() *queue.Synchronizer { return &k.q }
 func (k *Key) Leaves() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.busy && k.demandLocked(k.l.now()) == Quiet
+	return k.busy && k.demandLocked(k.l.now()) == conversation.Demand{}
 }
 
 // Owner returns who owns the lock in this process, nil where nobody does. A nil k has none.
@@ -91,102 +98,131 @@ func (k *Key) quietUntilLocked() Moment {
 	return k.retryAt
 }
 
-// demandLocked returns what the goroutines want.
-func (k *Key) demandLocked(now Moment) Demand {
-	switch k.q.Word().State() {
-	case queue.Acquiring:
-		if k.l.closing.Load() || now < k.quietUntilLocked() { // who is parked in Lock stays parked
-			return Quiet
-		}
-		return Pending
-	case queue.Granted, queue.Owned, queue.Lingers, queue.Releasing:
-		return Owned
-	}
-	return Quiet
+// command is one about the lock of a Key.
+type command struct {
+	conversation.Command
+	by *Taking // with Seize: who has ordered it
 }
 
-// nextLocked takes what there is to state now. Where that is nothing, it returns nil and sets the timer.
-func (k *Key) nextLocked() *Statement {
-	now := k.l.now()
-	pause := k.quietUntilLocked()
-	k.checkTryLocked(now, pause)
-	demand, n := k.demandLocked(now), k.l.number.Load()+1
-	var takes *Taking
-	if demand == Pending {
-		if takes = k.taker(); takes != nil {
-			demand = OutOfTurn
-		}
+// hasLocked reports whether this client has the unit.
+func (k *Key) hasLocked() bool { return k.talk.Units > 0 && k.talk.State != conversation.Leaving }
+
+// openLocked returns the record that was given back, or taken, while no answer says what became of it; 0: none.
+func (k *Key) openLocked() uint64 {
+	if k.talk.State == conversation.Holding {
+		return 0
 	}
-	talk, s, until := k.talk.Next(demand, n, now)
-	if s != nil { // only now a number is taken
+	return k.talk.OpenRecord()
+}
+
+// demandLocked returns what the goroutines want.
+func (k *Key) demandLocked(now Moment) conversation.Demand {
+	switch k.q.Word().State() {
+	case queue.Acquiring:
+		if !k.l.closing.Load() && now >= k.quietUntilLocked() { // else who is parked in Lock stays parked
+			return conversation.Demand{Want: 1}
+		}
+	case queue.Granted, queue.Owned, queue.Lingers, queue.Releasing:
+		return conversation.Demand{Keep: 1, Want: 1}
+	}
+	return conversation.Demand{}
+}
+
+// takeLocked takes the next command from the conversation: see conversation.Conversation.Next.
+func (k *Key) takeLocked(d conversation.Demand, now Moment) (conversation.Command, Moment) {
+	if d.Keep > 0 && k.talk.State != conversation.Holding { // its owner is notified of a loss, or still to come
+		return conversation.Command{}, never
+	}
+	n, at := k.l.number.Load()+1, conversation.Moment(now)
+	talk, cmd, until := k.talk.Next(d, n, at)
+	if cmd.N > 0 { // only now a number is taken
 		if taken := k.l.number.Add(1); taken != n {
-			talk, s, until = k.talk.Next(demand, taken, now)
+			talk, cmd, until = k.talk.Next(d, taken, at)
 		}
 	}
 	k.talk = talk
-	if s != nil {
-		if s.Want == 2 {
-			s.By, k.takes = takes, takes
+	return cmd, Moment(until)
+}
+
+// nextLocked takes what there is to send now. If that is nothing, it returns nil and sets the timer.
+func (k *Key) nextLocked() *command {
+	now := k.l.now()
+	pause := k.quietUntilLocked()
+	k.checkTryLocked(now, pause)
+	demand := k.demandLocked(now)
+	pauses := [...]Moment{pause, k.patience, 0}
+	var takes *Taking
+	if demand.Want > demand.Keep {
+		if takes = k.taker(); takes != nil {
+			demand.Seize, pauses[2] = now >= takes.notBefore, takes.notBefore
+		}
+	}
+	next, until := k.takeLocked(demand, now)
+	var cmd *command
+	if next.N > 0 {
+		cmd = &command{Command: next}
+		if cmd.Seize {
+			cmd.by, k.took, k.takes = takes, cmd.N, takes
 		}
 		k.flying++
 		k.l.flying.Add(1)
-		if s.Have == Unit {
+		if cmd.Have > 0 {
 			k.knew = now
 		}
 	}
-	if k.busyLocked(!talk.Settled() || k.flying > 0) {
+	if k.busyLocked(k.talk.State != conversation.Idle || k.flying > 0) {
 		defer k.Done()
 	}
-	if s == nil {
-		for _, at := range []Moment{pause, k.patience} {
+	if cmd == nil {
+		for _, at := range pauses {
 			if now < at {
 				until = min(until, at)
 			}
 		}
 		k.wakeLocked(k, until, now)
 	}
-	return s
+	return cmd
 }
 
-// checkTryLocked refuses a try in front that would have to wait for more than answers, the one to its ask among them. A pause
-// after failures is not its own, so it does not wait for that.
+// checkTryLocked refuses a try in front that would have to wait for more than answers, the one to its acquire among them. A
+// pause after failures is not its own, so it does not wait for that.
 func (k *Key) checkTryLocked(now, pause Moment) {
 	if k.q.Word().State() != queue.Acquiring || !k.tries() {
 		return
 	}
 	switch {
-	case k.talk.Have() == Unit && !k.talk.entered:
+	case k.talk.State == conversation.Fresh:
 		k.q.Refuse(errLate)
-	case k.talk.Have() == Place && now < k.patience:
-	case k.talk.Have() == Place, now < k.talk.not, now < pause:
+	case k.talk.InLine && now < k.patience:
+	case k.talk.InLine, now < Moment(k.talk.SilentUntil()), now < pause:
 		k.q.Refuse(ErrRefused)
-	case !k.talk.unconfirmed:
-		k.talk = k.talk.soon(now, now)
+	case !k.talk.Unanswered():
+		k.talk, _ = k.talk.Handle(conversation.Event{Kind: conversation.Retry}, conversation.Moment(now))
 	}
 }
 
 func (k *Key) timerFired() {
-	k.hear(News{Word: Clock})
+	k.hear(conversation.Event{Kind: conversation.Tick})
 	k.speak(false)
 }
 
-// speak states what there is to state now, and returns after the answer. mayBeHeld is as in lettucecompat.Statement.
+// speak sends what there is to send now, and returns after the answer. mayBeHeld is as in lettucecompat.Statement.
 func (k *Key) speak(mayBeHeld bool) {
 	k.mu.Lock()
-	s := k.nextLocked()
+	cmd := k.nextLocked()
 	k.mu.Unlock()
-	if s != nil {
-		k.say(s, mayBeHeld)
+	if cmd != nil {
+		k.say(cmd, mayBeHeld)
 	}
 }
 
 // kick is speak for callers that must not be held up.
 func (k *Key) kick() {
 	k.mu.Lock()
-	s := k.nextLocked()
+	cmd := k.nextLocked()
 	k.mu.Unlock()
-	if s != nil {
-		go k.say(s, false)
+	if cmd != nil {
+		go k.say(cmd, false)
 	}
 }
 
@@ -199,45 +235,48 @@ func (k *Key) silence() {
 	k.unwatchLocked()
 }
 
-// hear takes in news, and carries out what that means. Its caller then calls speak or kick.
-func (k *Key) hear(h News) { k.take(h, nil, nil) }
+// hear takes in an event, and carries out what that means. Its caller then calls speak or kick.
+func (k *Key) hear(e conversation.Event) { k.take(e, nil, nil) }
 
-// take is hear. s is what h answers, if it is an answer, and a that as it came.
-func (k *Key) take(h News, s *Statement, a *lettucecompat.Answer) Event {
+// take is hear. cmd is what e answers, if it is an answer, and a that as it came.
+func (k *Key) take(e conversation.Event, cmd *command, a *lettucecompat.Answer) conversation.Effect {
 	k.mu.Lock()
-	g, had := k.cur.Load(), k.talk.Grant.Unit // before enterLocked makes the next one
+	g, had := k.cur.Load(), k.talk.Grant.Record // before enterLocked makes the next one
+	if e.Kind == conversation.Failed && e.N == k.took {
+		k.took = 0
+	}
 	before := k.talk
-	var e Event
-	k.talk, e = k.talk.Heard(h, k.l.now())
-	if !k.busy && !k.talk.Settled() && !k.stirLocked() {
+	var f conversation.Effect
+	k.talk, f = k.talk.Handle(e, k.l.moment())
+	if !k.busy && k.talk.State != conversation.Idle && !k.stirLocked() {
 		k.talk = before
 		k.mu.Unlock()
-		return None
+		return conversation.None
 	}
-	got := k.talk.Grant.Unit
-	called := got != had && got != 0 && got != k.talk.took && (s == nil || s.Have == Place && got != s.N)
-	if s != nil {
+	got := k.talk.Grant.Record
+	called := got != had && k.hasLocked() && got != k.took && (cmd == nil || cmd.InLine && cmd.Keep > 0 && got != cmd.N)
+	if cmd != nil {
 		k.flying--
-		k.answeredLocked(s, a)
-		if h.Word == Waits {
-			k.patientLocked(s)
+		k.answeredLocked(cmd, a)
+		if e.Kind == conversation.Waits {
+			k.patientLocked(cmd)
 		}
 	}
 	gone, givenUp := false, false
-	if g != nil && g.concludeLocked(s, h, e) {
+	if g != nil && g.concludeLocked(cmd, e, f) {
 		gone, givenUp = g.stage == missing && g.bequestLocked() == nil, g.stage == lapsed && g.freed != nil
 	}
-	if e == Granted && !k.enterLocked() {
-		e = None
+	if f == conversation.Granted && !k.enterLocked() {
+		f = conversation.None
 	}
 	switch {
-	case k.talk.Have() != Place:
+	case !k.talk.InLine:
 		k.unwatchLocked()
-	case h.Word == Waits && a.Ahead <= nearFront && !k.l.wire.Ours(a.Holder):
+	case e.Kind == conversation.Waits && a.Ahead <= nearFront && !k.l.wire.Ours(a.Holder):
 		k.watchLocked()
 	}
 	k.mu.Unlock()
-	if e == Vanished { // of g, which was granted
+	if f == conversation.Vanished { // of g, which was granted
 		g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonGone})
 	}
 	if gone {
@@ -245,18 +284,18 @@ func (k *Key) take(h News, s *Statement, a *lettucecompat.Answer) Event {
 		g.verdict(ReleaseResult{})
 	}
 	if called {
-		k.l.cfg.Reporter.Called(k, s != nil)
+		k.l.cfg.Reporter.Called(k, cmd != nil)
 	}
 	if givenUp {
 		k.l.cfg.Reporter.ReleaseGivenUp(g)
 	}
-	return e
+	return f
 }
 
-// answeredLocked keeps the answer a to s for who gives up: not an older one, nor a good one to what wants nothing, nor any
+// answeredLocked keeps the answer a to cmd for who gives up: not an older one, nor a good one to what wants nothing, nor any
 // while this process has the lock.
-func (k *Key) answeredLocked(s *Statement, a *lettucecompat.Answer) {
-	if s.N == k.talk.last && !k.talk.entered && (a.Err != nil || s.Want == 1) {
+func (k *Key) answeredLocked(cmd *command, a *lettucecompat.Answer) {
+	if cmd.N == k.talk.LastCommand().N && k.talk.State != conversation.Holding && (a.Err != nil || cmd.Want > 0 && !cmd.Seize) {
 		k.answer = a
 		if a.Err == nil && a.Word != lettucecompat.WordVoid {
 			k.knew = k.l.now()

@@ -13,6 +13,7 @@ import (
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/queue"
 	"github.com/anteroom/anteroom/renewal"
+	"github.com/anteroom/anteroom/sync/internal/conversation"
 )
 
 // lateAnswers is a hook by which each answer takes so long.
@@ -352,7 +353,7 @@ func TestLate_TheMarkOfAReleaseToCome(t *testing.T) {
 	k.mu.Lock() // as Held.release does where the loss has been concluded, before its kick
 	o.g.mark = mark
 	k.mu.Unlock()
-	k.hear(News{Word: Retry})
+	k.hear(conversation.Event{Kind: conversation.Retry})
 	k.mu.Lock()
 	got := o.g.mark
 	k.mu.Unlock()
@@ -374,15 +375,19 @@ func gaveUpPlace(t *testing.T) (p *party, k *Key, n uint64) {
 	gone := make(chan error)
 	go func() { gone <- k.Acquire(ctx, &Owner{Kind: queue.Refusable, Holder: notify(func(*Loss) {})}, nil) }()
 	awaitPlace(t, client(), 1)
-	var c Conversation
-	eventually(t, "its place is known", func() bool { k.mu.Lock(); defer k.mu.Unlock(); c = k.talk; return c.Have() == Place })
+	eventually(t, "its place is known", func() bool {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		n = k.talk.LastCommand().N
+		return k.talk.State == conversation.Waiting
+	})
 	cancel()
 	if err := <-gone; err == nil {
 		t.Fatal("admitted")
 	}
 	eventually(t, "settled", func() bool { return p.unsettled.Load() == 0 })
 	mustRelease(t, o)
-	return p, k, c.news
+	return p, k, n
 }
 
 // What Close has seen settled stays so: the call of a place that was given up may come only then.
@@ -406,7 +411,7 @@ func TestLate_ACallAfterClose(t *testing.T) {
 func TestLate_ACallBesideClose(t *testing.T) {
 	p, k, n := gaveUpPlace(t)
 	p.BeginClose()
-	k.hear(News{Word: Called, N: n, Lease: k.times.Call}) // as Locks.Heard does, before its kick
+	k.hear(conversation.Event{Kind: conversation.Called, N: n, Record: n, Units: 1, Lease: k.times.Call}) // as Locks.Heard does, before its kick
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	if lost, unsettled := p.Settle(ended); len(lost) != 0 || unsettled != 1 {

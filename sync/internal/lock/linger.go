@@ -102,11 +102,11 @@ func (k *Key) endLinger() bool {
 	return order != queue.Nothing
 }
 
-// patientLocked lets a try in front whose ask s was answered with a place wait for what becomes of that. Where the lock
+// patientLocked lets a try in front whose acquire cmd was answered with a place wait for what becomes of that. Where the lock
 // lingers, three messages lead to a call: to the holder, its release, and the call.
-func (k *Key) patientLocked(s *Statement) {
-	if at, known := k.talk.sent.find(s.N); known && k.set.Linger > 0 && s.Keep == 0 && k.tries() {
+func (k *Key) patientLocked(cmd *command) {
+	if at, known := k.talk.SentAt(cmd.N); known && k.set.Linger > 0 && cmd.Keep == 0 && k.tries() {
 		now := k.l.now()
-		k.patience = now + min(3*(now-at)+2*time.Millisecond, k.set.Timeout)
+		k.patience = now + min(3*(now-Moment(at))+2*time.Millisecond, k.set.Timeout)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/queue"
 	"github.com/anteroom/anteroom/renewal"
+	"github.com/anteroom/anteroom/sync/internal/conversation"
 )
 
 // Config is what Locks are made of.
@@ -114,6 +115,9 @@ func (l *Locks) Field(n uint64) string {
 
 func (l *Locks) now() Moment { return time.Since(l.zero) }
 
+// moment is now for a conversation.
+func (l *Locks) moment() conversation.Moment { return conversation.Moment(l.now()) }
+
 // Key returns the key with one reference more; Done gives that back. An unused key is made with the settings s.
 func (l *Locks) Key(name string, s *Settings) *Key {
 	l.mu.Lock()
@@ -207,20 +211,20 @@ func (l *Locks) Heard(m lettucecompat.Message) {
 			g.forced()
 		}
 	case lettucecompat.MessageRetry:
-		k.hear(News{Word: Retry, Lease: m.After})
+		k.hear(conversation.Event{Kind: conversation.Retry, After: m.After})
 		k.kick()
 	case lettucecompat.MessageCalled:
 		if m.Contended {
 			k.noteContended(m.N)
 		}
-		h := News{Word: Called, N: m.N, Lease: k.times.Call}
+		e := conversation.Event{Kind: conversation.Called, N: m.N, Record: m.N, Units: 1, Lease: k.times.Call}
 		switch { // the client that has called may not have Fencing, and the other way round
 		case k.set.Fencing && m.Token == 0:
-			h = News{Word: Retry} // a confirmation makes the token
+			e = conversation.Event{Kind: conversation.Retry} // a confirmation makes the token
 		case k.set.Fencing:
-			h.Token = m.Token
+			e.Token = m.Token
 		}
-		k.hear(h)
+		k.hear(e)
 		k.kick()
 	}
 }
@@ -264,7 +268,7 @@ func (l *Locks) Resubscribed() {
 	for _, k := range l.All() {
 		k.asked.Store(int64(-k.set.askAfter()))
 		k.endLinger()
-		k.hear(News{Word: Retry})
+		k.hear(conversation.Event{Kind: conversation.Retry})
 		k.kick()
 	}
 	for _, k := range l.AllShared() {

@@ -8,6 +8,7 @@ import (
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/queue"
 	"github.com/anteroom/anteroom/renewal"
+	"github.com/anteroom/anteroom/sync/internal/conversation"
 )
 
 // What finds that Redis no longer has a lock, beside renewal.ByRenewal: see renewal.Cause.By.
@@ -92,7 +93,7 @@ func (g *Held) Lost(c renewal.Cause) {
 	if !gone && !g.deleteOnLoss.Load() {
 		left = max(time.Until(c.Deadline)+g.Terms().Margin, 0)
 	}
-	k.hear(News{Word: Ended, N: g.n, Lease: left})
+	k.hear(conversation.Event{Kind: conversation.Ended, N: g.n, Lease: left})
 	was, _ := k.q.Lose(g.n)
 	switch {
 	case o == nil, was.Number != o.number:

@@ -3,6 +3,8 @@ package lock
 import (
 	"sync/atomic"
 	"time"
+
+	"github.com/anteroom/anteroom/sync/internal/conversation"
 )
 
 // This file is what a key knows of others: a foreign holder, and whether another client waits for its unit.
@@ -24,7 +26,7 @@ func (k *Key) watchLocked() {
 		for {
 			select {
 			case <-w.C():
-				k.hear(News{Word: Retry})
+				k.hear(conversation.Event{Kind: conversation.Retry})
 				k.speak(false)
 			case <-end:
 				return

@@ -7,6 +7,7 @@ import (
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/renewal"
+	"github.com/anteroom/anteroom/sync/internal/conversation"
 )
 
 // This file is how a grant is given back, and how it learns how that ended.
@@ -51,7 +52,7 @@ func (g *Held) release(mayBeHeld bool) ReleaseResult {
 	k := g.k
 	k.mu.Lock()
 	k.q.Released()
-	has := k.talk.Have() == Unit && k.talk.Grant.Unit == g.n
+	has := k.hasLocked() && k.talk.Grant.Record == g.n
 	if now := k.l.now(); has {
 		if left := g.minHoldLeft(now); left > 0 { // a release and not a turn: only that can be repeated with the mark
 			g.mark = now + left
@@ -60,23 +61,23 @@ func (g *Held) release(mayBeHeld bool) ReleaseResult {
 			g.mark = max(g.mark, b.until)
 		}
 	}
-	var s *Statement
+	var cmd *command
 	switch {
 	case g.stage == active: // lost before
 	case !has:
 		g.stage = missing // a confirmation of a place has found it gone
 	default:
 		g.stage = releasing
-		s = k.nextLocked()
+		cmd = k.nextLocked()
 	}
 	k.mu.Unlock()
 	defer k.l.unregister(g, nil)
-	if s == nil {
+	if cmd == nil {
 		g.exited()
 		k.kick()
 		return g.verdict(ReleaseResult{})
 	}
-	a := k.say(s, mayBeHeld)
+	a := k.say(cmd, mayBeHeld)
 	k.mu.Lock()
 	if g.stage != releasing { // so says this answer, or one to what was stated since
 		k.mu.Unlock()
@@ -89,23 +90,24 @@ func (g *Held) release(mayBeHeld bool) ReleaseResult {
 	return g.verdict(ReleaseResult{Err: err, Unknown: unknown})
 }
 
-// concludeLocked notes how the release of g ended, if h shows that, of which e is the event, and ends the pause for its
-// mark; s is what h answers, if it is an answer. It returns true if h shows that.
-func (g *Held) concludeLocked(s *Statement, h News, e Event) bool {
-	if k := g.k; k.talk.releasing != g.n && k.talk.Grant.Unit != g.n {
+// concludeLocked notes how the release of g ended, if e shows that, of which f is the effect, and ends the pause for its
+// mark; cmd is what e answers, if it is an answer. It returns true if e shows that.
+func (g *Held) concludeLocked(cmd *command, e conversation.Event, f conversation.Effect) bool {
+	open := g.k.openLocked()
+	if open != g.n && g.k.talk.Grant.Record != g.n {
 		g.mark = 0 // Redis has it, or there is none
 	}
 	if g.stage != releasing {
 		return false
 	}
 	switch {
-	case s != nil && s.Have == Unit && s.Keep == 0 && s.Since == g.n && h.Word < Lost:
+	case cmd != nil && cmd.Have > 0 && cmd.Keep == 0 && cmd.Since == g.n && e.Kind < conversation.Lost:
 		g.stage = released
-	case g.k.talk.releasing == g.n:
+	case open == g.n:
 		return false
-	case e == Missing && time.Now().Before(g.lease.Load().Deadline()), h.Word == Lost && g.leavesLocked():
+	case f == conversation.Missing && time.Now().Before(g.lease.Load().Deadline()), e.Kind == conversation.Lost && g.leavesLocked():
 		g.stage = missing
-	case e == Missing, e == GivenUp, g.late: // what lands after the deadline may find nothing
+	case f == conversation.Missing, f == conversation.GivenUp, g.late: // what lands after the deadline may find nothing
 		g.stage = lapsed
 	default:
 		g.stage = released
@@ -200,6 +202,6 @@ func (g *Held) minHoldLeft(now Moment) time.Duration {
 // that must stay taken is left to its lease.
 func (g *Held) exited() {
 	if g.minHoldLeft(g.k.l.now()) == 0 {
-		g.k.hear(News{Word: Exited, N: g.n})
+		g.k.hear(conversation.Event{Kind: conversation.Exited, N: g.n})
 	}
 }

@@ -12,6 +12,7 @@ import (
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/queue"
 	"github.com/anteroom/anteroom/renewal"
+	"github.com/anteroom/anteroom/sync/internal/conversation"
 )
 
 type afterHook struct{ after func(cmd redis.Cmder) }
@@ -140,7 +141,7 @@ func TestLate_AReleaseAfterTheDeadlineWithoutAnAnswer(t *testing.T) {
 	g.stage = releasing
 	s := k.nextLocked()
 	k.mu.Unlock()
-	k.take(News{Word: Silence, N: s.N}, s, &lettucecompat.Answer{Err: context.Canceled})
+	k.take(conversation.Event{Kind: conversation.Silence, N: s.N}, s, &lettucecompat.Answer{Err: context.Canceled})
 	k.l.landed()
 	k.l.unregister(g, nil)
 	mustRelease(t, p.mustAcquire(t, "k"))
@@ -175,11 +176,10 @@ func TestLate_AReleaseOfAUnitThatAConfirmationHasFoundGone(t *testing.T) {
 	o := p.mustAcquire(t, "k")
 	k := o.g.k
 	rdb.Del(t.Context(), "k")
-	k.mu.Lock()                     // Key.take of the answer, before it loses the lease
-	k.talk.last = k.l.number.Add(1) // the confirmation, whose call came first
-	var e Event
-	if k.talk, e = k.talk.Heard(News{Word: HasNot, N: k.talk.last}, k.l.now()); e != Vanished {
-		t.Error(e)
+	k.mu.Lock() // Key.take of the answer to a confirmation whose call came first, before it loses the lease
+	var f conversation.Effect
+	if k.talk, f = k.talk.Handle(conversation.Event{Kind: conversation.HasNot, N: k.talk.LastCommand().N}, k.l.moment()); f != conversation.Vanished {
+		t.Error(f)
 	}
 	k.mu.Unlock()
 	if r := o.Exit(t.Context()); r.Lost == nil || r.Lost.Reason != renewal.ReasonGone {

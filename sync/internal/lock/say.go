@@ -9,10 +9,11 @@ import (
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/queue"
+	"github.com/anteroom/anteroom/sync/internal/conversation"
 )
 
-// This file is how a statement is sent, and what its answer means: for the conversation (news), for those who must not
-// wait (refuse), and for those who watch (report).
+// This file is how a command is sent, and what its answer means: for the conversation (event), for those who must not wait
+// (refuse), and for those who watch (report).
 
 // How often places retry by themselves.
 const (
@@ -24,10 +25,10 @@ const (
 	leastPause       = 20 * time.Millisecond // after the second statement without an answer
 )
 
-// say sends s, takes in the answer, and states what comes next. mayBeHeld is as in lettucecompat.Statement.
-func (k *Key) say(s *Statement, mayBeHeld bool) lettucecompat.Answer {
-	a, e := k.send(s, mayBeHeld)
-	if e != Granted {
+// say sends cmd, takes in the answer, and sends what comes next. mayBeHeld is as in lettucecompat.Statement.
+func (k *Key) say(cmd *command, mayBeHeld bool) lettucecompat.Answer {
+	a, f := k.send(cmd, mayBeHeld)
+	if f != conversation.Granted {
 		k.kick()
 	}
 	k.l.landed()
@@ -35,70 +36,84 @@ func (k *Key) say(s *Statement, mayBeHeld bool) lettucecompat.Answer {
 }
 
 // send is say up to the answer.
-func (k *Key) send(s *Statement, mayBeHeld bool) (a lettucecompat.Answer, e Event) {
+func (k *Key) send(cmd *command, mayBeHeld bool) (a lettucecompat.Answer, f conversation.Effect) {
 	k.l.wire.Subscribe()
-	var h News
+	var e conversation.Event
 	switch {
-	case s.Want == 2:
-		h, a = k.takeOver(s)
-	case s.Have == Unit && s.Keep == 1:
-		h, a = k.renew(s)
+	case cmd.Seize:
+		e, a = k.takeOver(cmd)
+	case cmd.Have > 0 && cmd.Keep > 0:
+		e, a = k.renew(cmd)
 	default:
-		h, a = k.state(s, mayBeHeld)
+		e, a = k.state(cmd, mayBeHeld)
 	}
-	e = k.take(h, s, &a)
+	f = k.take(e, cmd, &a)
 	k.report(a.Err)
-	if s.Want == 1 {
-		k.refuse(s, &a)
+	if cmd.Want > 0 && !cmd.Seize {
+		k.refuse(cmd, &a)
 	}
-	return a, e
+	return a, f
 }
 
-// state sends any statement but the other two.
-func (k *Key) state(s *Statement, mayBeHeld bool) (News, lettucecompat.Answer) {
+// state sends any command but the other two.
+func (k *Key) state(cmd *command, mayBeHeld bool) (conversation.Event, lettucecompat.Answer) {
 	wire := lettucecompat.Statement{
-		Key: k.name, N: s.N, Since: s.Since, Terms: &k.set.Wire, Timeout: k.set.Timeout, MayBeHeld: mayBeHeld,
-		Have: lettucecompat.Have(s.Have), Keep: uint8(s.Keep), Want: uint8(s.Want),
+		Key: k.name, N: cmd.N, Since: cmd.Names(), Terms: &k.set.Wire, Timeout: k.set.Timeout, MayBeHeld: mayBeHeld,
+		Keep: uint8(cmd.Keep), Want: uint8(cmd.Want),
 	}
-	if s.Have == Unit && s.Keep == 0 {
+	switch {
+	case cmd.Have > 0:
+		wire.Have = lettucecompat.HaveUnit
+	case cmd.InLine && cmd.Keep > 0: // who gives up a place gives back whatever there is
+		wire.Have = lettucecompat.HavePlace
+	}
+	if cmd.Keep == 0 && wire.Since > 0 {
 		k.mu.Lock()
-		if g := k.cur.Load(); g != nil && g.n == s.Since {
-			wire.LastToken, wire.Mark = g.lastToken(), max(g.mark-k.l.now(), 0)
-			if b := g.bequestLocked(); b != nil {
-				wire.MarkAs = b.field
-			}
-		}
+		k.markLocked(&wire)
 		k.mu.Unlock()
 	}
-	if s.Keep == 0 && s.Want == 1 {
+	if cmd.Keep == 0 && cmd.Want > 0 {
 		t := k.taker()
 		wire.Try, wire.First = k.tries() && k.set.Linger == 0, t != nil && t.From == ""
 	}
 	a := k.l.wire.State(context.Background(), wire)
-	return k.news(s, &a), a
+	return k.event(cmd, &a), a
 }
 
-// renew states that too little is left of a unit that nobody has entered. What is new is brief, but where that is not
+// markLocked fills in which mark stays of the record that is given back, and its last token.
+func (k *Key) markLocked(wire *lettucecompat.Statement) {
+	switch g := k.cur.Load(); {
+	case g != nil && g.n == wire.Since:
+		wire.LastToken, wire.Mark = g.lastToken(), max(g.mark-k.l.now(), 0)
+		if b := g.bequestLocked(); b != nil {
+			wire.MarkAs = b.field
+		}
+	case wire.Since == k.took && k.takes != nil && k.takes.From != "": // it may have been taken from that field
+		wire.Mark, wire.MarkAs = lettucecompat.LeaseLeft, k.takes.From
+	}
+}
+
+// renew makes a unit last that nobody has entered, since too little is left of it. What is new is brief, but if that is not
 // enough, since answers are slow, it gets the whole lease.
-func (k *Key) renew(s *Statement) (News, lettucecompat.Answer) {
-	field := lettucecompat.NewField(k.l.cfg.ClientID, s.Since)
+func (k *Key) renew(cmd *command) (conversation.Event, lettucecompat.Answer) {
+	field := lettucecompat.NewField(k.l.cfg.ClientID, cmd.Since)
 	lease := k.times.Call
-	if k.renews.Swap(s.Since) == s.Since {
+	if k.renews.Swap(cmd.Since) == cmd.Since {
 		lease = k.times.Lease
 	}
 	r := k.l.wire.Extend(context.Background(), lettucecompat.Renewal{Key: k.name, Field: field, Lease: lease}, k.set.Timeout)
-	h, a := News{N: s.N, Unit: s.Since, Lease: lease}, lettucecompat.Answer{Outcome: r.Outcome, Err: r.Err}
+	e, a := conversation.Event{N: cmd.N}, lettucecompat.Answer{Outcome: r.Outcome, Err: r.Err}
 	switch r.Outcome {
 	case lettucecompat.OutcomeOK:
-		h.Word, a.Word = Has, lettucecompat.WordHas
+		e.Kind, e.Record, e.Units, e.Lease, a.Word = conversation.Has, cmd.Since, 1, lease, lettucecompat.WordHas
 	case lettucecompat.OutcomeGone:
-		h.Word, a.Outcome, a.Word = Lost, lettucecompat.OutcomeOK, lettucecompat.WordLost
+		e.Kind, a.Outcome, a.Word = conversation.Lost, lettucecompat.OutcomeOK, lettucecompat.WordLost
 	case lettucecompat.OutcomeFailed:
-		h.Word, h.Lease = Failed, pause()
+		e.Kind, e.After = conversation.Failed, pause()
 	default:
-		h.Word, h.Lease = Silence, pause()
+		e.Kind, e.After = conversation.Silence, pause()
 	}
-	return h, a
+	return e, a
 }
 
 // pause is jittered, so that processes that an outage has brought into step part.
@@ -106,38 +121,38 @@ func pause() time.Duration {
 	return time.Duration(float64(leastPause) * (0.75 + rand.Float64()/2))
 }
 
-// news says what an answer means for the conversation.
-func (k *Key) news(s *Statement, a *lettucecompat.Answer) News {
-	h := News{N: s.N, Lease: a.TTL}
+// event says what an answer means for the conversation.
+func (k *Key) event(cmd *command, a *lettucecompat.Answer) conversation.Event {
+	e := conversation.Event{N: cmd.N}
 	switch {
 	case a.Outcome == lettucecompat.OutcomeFailed, a.Outcome == lettucecompat.OutcomeOK && a.Word == lettucecompat.WordVoid:
-		h.Word, h.Lease = Failed, pause()
-		return h
+		e.Kind, e.After = conversation.Failed, pause()
+		return e
 	case a.Outcome != lettucecompat.OutcomeOK:
-		h.Word, h.Lease = Silence, pause()
-		return h
+		e.Kind, e.After = conversation.Silence, pause()
+		return e
 	}
-	if s.N > k.l.unheard.Load() {
+	if cmd.N > k.l.unheard.Load() {
 		k.asked.Store(int64(k.l.now()))
 	}
 	switch a.Word {
 	case lettucecompat.WordHas:
-		h.Word, h.Unit, h.Token = Has, a.Unit, a.Token
+		e.Kind, e.Record, e.Units, e.Lease, e.Token = conversation.Has, a.Unit, 1, a.TTL, a.Token
 		if a.Contended {
 			k.noteContended(a.Unit)
 		}
 	case lettucecompat.WordNothing, lettucecompat.WordRefused, lettucecompat.WordGone:
-		h.Word = HasNot
+		e.Kind = conversation.HasNot
 	case lettucecompat.WordWaits:
-		h.Word, h.Lease = Waits, k.rhythm(a)
+		e.Kind, e.After = conversation.Waits, k.rhythm(a)
 		k.pauseLinger()
 	case lettucecompat.WordLost:
-		h.Word = Lost
+		e.Kind = conversation.Lost
 	}
 	if (a.Word == lettucecompat.WordWaits || a.Word == lettucecompat.WordRefused) && (a.Holder == "" && k.set.StringHolders || !k.l.wire.Ours(a.Holder)) {
 		k.others.Store(int64(k.l.now()))
 	}
-	return h
+	return e
 }
 
 // rhythm returns after how long a place is confirmed next.
@@ -165,9 +180,9 @@ func (l *Locks) rhythm(life time.Duration, ahead int, next time.Duration) time.D
 
 // refuse fails those who must not wait for a further answer than this one to the last statement, and, where a person has to
 // change something, all that can be notified.
-func (k *Key) refuse(s *Statement, a *lettucecompat.Answer) {
+func (k *Key) refuse(cmd *command, a *lettucecompat.Answer) {
 	k.mu.Lock()
-	last, patient := k.talk.last == s.N, k.l.now() < k.patience
+	last, patient := k.talk.LastCommand().N == cmd.N, k.l.now() < k.patience
 	k.mu.Unlock()
 	switch {
 	case !last:
@@ -205,10 +220,10 @@ func (k *Key) gaveUp(came Moment, err error) error {
 	defer k.mu.Unlock()
 	c := &k.talk
 	switch {
-	case c.entered, k.q.Word().State() == queue.Lost: // this process has the lock, or has not unlocked it
+	case c.State == conversation.Holding, k.q.Word().State() == queue.Lost: // this process has the lock, or has not unlocked it
 	case k.answer != nil && k.answer.Err != nil:
 		return failure(k.answer.Outcome, k.answer.Err)
-	case c.have == Unit, c.unconfirmed && c.said.Keep == 0 && k.knew < came:
+	case k.hasLocked(), c.Unanswered() && c.LastCommand().Keep == 0 && k.knew < came:
 		return errUnanswered
 	}
 	return err

@@ -18,21 +18,20 @@ import (
 
 // A reader is inside, and Redis refuses: the question who waits elsewhere has the pauses of an outage, too.
 func TestUnits_AnOutageHasItsPauses(t *testing.T) {
-	p := newUnitsPlay(t)
-	p.has(1, 1)
-	p.d.Readers = 1
-	p.now = 1100 * ms
-	n := uint64(2)
-	sent := 0
+
+	c := UnitsConversation{Terms: Terms{Lease: 30 * time.Second, Call: 2 * time.Second, Life: 30 * time.Second}, Capacity: lettucecompat.AllUnits}
+	c, _, _ = c.Next(&queue.Demand{Waiting: 1, Want: 1}, 1, 0)
+	c, _ = c.Heard(UnitsNews{Word: Has, N: 1, Units: 1, Lease: 2 * time.Second}, 0)
+	d := queue.Demand{Units: 1, Used: 1, Keep: 1, Readers: 1}
+	now, n, sent := 1100*ms, uint64(2), 0
 	for range 50 {
-		c, s, _ := p.c.Next(&p.d, n, p.now)
-		p.c = c
-		if s != nil {
+		var s *UnitsStatement
+		if c, s, _ = c.Next(&d, n, now); s != nil {
 			sent++
-			p.c, _ = p.c.Heard(UnitsNews{Word: Failed, N: n, After: 20 * ms}, p.now)
+			c, _ = c.Heard(UnitsNews{Word: Failed, N: n, After: 20 * ms}, now)
 			n++
 		}
-		p.now += 10 * time.Microsecond
+		now += 10 * time.Microsecond
 	}
 	t.Logf("%d statements in 0.5 ms", sent)
 	if sent > 2 {

@@ -186,7 +186,7 @@ func (k *SharedKey) renewedLocked(s *UnitsStatement, h UnitsNews, err error) {
 		return // one that says what it has comes next
 	}
 	r := renewal.Result{Gone: h.Word == Lost, Err: err}
-	if at, known := k.talk.sent.find(s.N); known && (h.Word == Has || h.Word == Waits) {
+	if at, known := k.talk.sentAt(s.N); known && (h.Word == Has || h.Word == Waits) {
 		r.Renewed, r.SentAt = s.Have > 0 && h.Units > 0, k.at(at)
 	}
 	for _, c := range k.renewals {

@@ -9,6 +9,7 @@ import (
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/queue"
 	"github.com/anteroom/anteroom/renewal"
+	"github.com/anteroom/anteroom/sync/internal/conversation"
 )
 
 // The watchdog strikes an owner in the moment in which that one has decided to pass the grant on: the next one does not
@@ -33,7 +34,7 @@ func TestDriver_WhatStrikesOneOwnerSparesTheNext(t *testing.T) {
 				t.Fatal("there is nothing to pass on, or the accused was spared")
 			}
 			if exit, _ := k.q.Exit(first.number, may); exit != queue.HandedOff {
-				k.hear(News{Word: Exited, N: g.n}) // the loss came first
+				k.hear(conversation.Event{Kind: conversation.Exited, N: g.n}) // the loss came first
 				k.kick()
 			}
 			first.abandon()
@@ -164,10 +165,9 @@ func TestDriver_GoneWhileTheLeaseIsFixed(t *testing.T) {
 	handOff(t, first, w)
 	g.lease.Load().End() // Held.fix
 	k.mu.Lock()
-	last := k.l.number.Add(1)
-	k.talk.last = last // a confirmation that was sent before the call came
+	last := k.talk.LastCommand().N // as if it were a confirmation, whose call came first
 	k.mu.Unlock()
-	k.hear(News{Word: Lost, N: last})
+	k.hear(conversation.Event{Kind: conversation.Lost, N: last})
 	g.lease.Store(k.l.leases.Add(renewal.Spec{Lease: time.Minute, Period: -1, SentAt: time.Now(), Owner: g}))
 	next := &Owner{Kind: queue.Refusable, lease: &p.set.Lease}
 	if err := k.admit(t.Context(), next, w); err != errAgain {

@@ -7,6 +7,7 @@ import (
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/renewal"
+	"github.com/anteroom/anteroom/sync/internal/conversation"
 )
 
 // This file is how the lock comes to an owner, and goes from one, out of turn.
@@ -24,6 +25,10 @@ type Taking struct {
 	ctx   context.Context // of its wait
 	spoil context.CancelCauseFunc
 	after uint64 // the last statement before it
+
+	// Guarded by Key.mu.
+	tries     int    // so many commands in a row that take the lock had no usable answer
+	notBefore Moment // no further one is sent before
 }
 
 // resumes reports whether o takes the lock from a field: what that leaves behind is its own only.
@@ -47,7 +52,7 @@ func (o *Owner) Bequeath(field string, d time.Duration) {
 
 // fromLocked returns the field that g was taken from, "" if it was not. The next one is taken once g is over.
 func (g *Held) fromLocked() string {
-	if k := g.k; k.talk.took == g.n {
+	if k := g.k; k.took == g.n {
 		return k.takes.From
 	}
 	return ""
@@ -124,27 +129,44 @@ func (k *Key) mayResume(ctx context.Context) error {
 	}
 }
 
-// takeOver states that the lock is taken.
-func (k *Key) takeOver(s *Statement) (News, lettucecompat.Answer) {
-	t := s.By
+// takeOver sends that the lock is taken.
+func (k *Key) takeOver(cmd *command) (conversation.Event, lettucecompat.Answer) {
+	t := cmd.by
 	r := k.l.wire.Take(context.Background(), lettucecompat.Taking{
-		Key: k.name, From: t.From, Place: s.Since, Unit: s.N, Terms: &k.set.Wire,
+		Key: k.name, From: t.From, Place: cmd.Since, Unit: cmd.N, Terms: &k.set.Wire,
 	}, k.set.Timeout)
-	h := News{Word: Failed, N: s.N, Unit: s.N, Lease: pause()}
+	e := conversation.Event{Kind: conversation.Failed, N: cmd.N, Record: cmd.N, After: pause()}
+	defer func() {
+		if e.Kind != conversation.Has {
+			k.mu.Lock()
+			k.failedLocked(t, e.Kind)
+			k.mu.Unlock()
+		}
+	}()
 	switch failed := failure(r.Outcome, r.Err); {
 	case r.Outcome == lettucecompat.OutcomeOK:
-		h.Word, h.Lease, h.Token = Has, r.Lease, r.Token
+		e.Kind, e.Units, e.Lease, e.Token = conversation.Has, 1, r.Lease, r.Token
 		if r.Contended {
-			k.noteContended(s.N)
+			k.noteContended(cmd.N)
 		}
 	case r.Outcome == lettucecompat.OutcomeUnknown:
-		h.Word = Silence
+		e.Kind = conversation.Silence
 	case r.Outcome == lettucecompat.OutcomeGone:
 		t.spoil(ErrNotThere)
 	case failed.Permanent:
 		t.spoil(failed)
 	}
-	return h, lettucecompat.Answer{Outcome: r.Outcome, Err: r.Err}
+	return e, lettucecompat.Answer{Outcome: r.Outcome, Err: r.Err}
+}
+
+// failedLocked notes that a command that takes the lock had no usable answer. The next one comes immediately if the answer may
+// be on its way, and after growing pauses if that, too, has none. That the place is confirmed in between does not end them.
+func (k *Key) failedLocked(t *Taking, kind conversation.Kind) {
+	if kind == conversation.Failed {
+		t.tries = max(t.tries, 1)
+	}
+	t.notBefore = k.l.now() + pause()*time.Duration((1<<min(t.tries, 6))-1)
+	t.tries++
 }
 
 // mistakenLocked says why o must not own the grant g: it is not what o has taken, or somebody else has taken it. Who resumes

@@ -7,6 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/anteroom/anteroom/queue"
+	"github.com/anteroom/anteroom/sync/internal/conversation"
 )
 
 // A command that takes the lock is for who has ordered it, however late its goroutine runs.
@@ -36,25 +37,25 @@ func TestTaking_IsForWhoHasOrderedIt(t *testing.T) {
 		_, _, _ = k.q.Enter(w)
 		waiters = append(waiters, w)
 	}
-	next := func(want int) *Statement {
+	next := func(seize bool) *command {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		s := k.nextLocked()
-		if s == nil || s.Want != want {
+		if s == nil || s.Seize != seize {
 			t.Fatalf("stated %+v", s)
 		}
 		return s
 	}
-	send := func(s *Statement) { // as say, but states nothing after it
+	send := func(s *command) { // as say, but states nothing after it
 		k.send(s, false)
 		k.l.landed()
 	}
-	send(next(1))
-	late := next(2)
-	k.hear(News{Word: Retry})
-	send(next(1))
+	send(next(false))
+	late := next(true)
+	k.hear(conversation.Event{Kind: conversation.Silence, N: late.N})
+	send(next(false))
 	giveUp(t, k, waiters[0])
-	send(next(2))
+	send(next(true))
 	before := len(from)
 	send(late)
 	if len(from) == before || from[0] != "second" || from[before] != "first" {
