@@ -22,7 +22,7 @@
 # module graph of a program that uses the library.
 GO         ?= go
 GOFUMPT     = $(GO) run mvdan.cc/gofumpt@v0.12.0
-STATICCHECK = $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
+STATICCHECK = STATICCHECK_CACHE=$$($(GO) env GOCACHE)/staticcheck $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 DEMO       ?= --for 20s
 # BENCH="-only alone" make bench
 BENCH      ?=
