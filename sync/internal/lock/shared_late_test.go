@@ -158,7 +158,7 @@ func TestShared_S29_TheEndOfATurnIsNoticed(t *testing.T) {
 	go func() { got <- b.mustTake(t, writes) }()
 	awaitPlace(t, client(), 1)
 	k.mu.Lock()
-	n := k.talk.since
+	n := k.talk.lastShown
 	k.mu.Unlock()
 	k.contended(n)
 	time.Sleep(k.gate.Demand().TurnEnds - k.l.now() + 20*time.Millisecond) // the timer of that moment has fired
