@@ -242,13 +242,13 @@ func (l *Locks) heardShared(m lettucecompat.Message) {
 	case lettucecompat.MessageForced:
 		k.forced(m.N)
 	case lettucecompat.MessageRetry:
-		k.hear(UnitsNews{Word: Retry, After: m.After})
+		k.hear(conversation.Event{Kind: conversation.Retry, After: m.After}, false)
 	case lettucecompat.MessageCalled:
-		h := UnitsNews{Word: Called, N: m.N, Units: m.Units, Lease: k.times.Call, Token: m.Token, Contended: m.Contended}
+		e := conversation.Event{Kind: conversation.Called, N: m.N, Record: m.N, Units: m.Units, Lease: k.times.Call, Token: m.Token}
 		if k.set.Fencing && m.Token == 0 { // the client that has called may not have Fencing
-			h = UnitsNews{Word: Retry} // a confirmation makes the token
+			e = conversation.Event{Kind: conversation.Retry} // a confirmation makes the token
 		}
-		k.hear(h)
+		k.hear(e, m.Contended)
 	}
 	k.kick()
 }
@@ -272,7 +272,7 @@ func (l *Locks) Resubscribed() {
 		k.kick()
 	}
 	for _, k := range l.AllShared() {
-		k.hear(UnitsNews{Word: Retry})
+		k.hear(conversation.Event{Kind: conversation.Retry}, false)
 		k.kick()
 	}
 }

@@ -7,10 +7,11 @@ import (
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/queue"
+	"github.com/anteroom/anteroom/sync/internal/conversation"
 )
 
 // SharedKey is what a client keeps for one RWMutex or Semaphore in use: the gate of its goroutines, and its conversation
-// with Redis. It is to a Gate and a UnitsConversation what Key is to a Synchronizer and a Conversation.
+// with Redis. It is to a Gate what Key is to a Synchronizer.
 //
 // The gate decides who is inside, and the conversation what that means for Redis. Both change under mu, but for
 // goroutines that come and go by the gate alone.
@@ -21,7 +22,7 @@ type SharedKey struct {
 	lossy atomic.Bool                // it was lost, and somebody inside has not left
 
 	// Guarded by mu.
-	talk     UnitsConversation
+	talk     sharedTalk
 	answer   *lettucecompat.UnitsAnswer // to the last statement
 	deleted  uint64                     // the newest record of which somebody says that it was deleted on purpose
 	least    int64                      // the capacity that counts
@@ -40,11 +41,11 @@ func (l *Locks) Shared(name string, s *Settings) *SharedKey {
 	}
 	k := &SharedKey{base: base{l: l, name: name, set: s, times: s.times()}, ended: -linger}
 	whole := int64(0)
-	k.talk.Terms, k.talk.Capacity = k.times, s.Capacity
-	if k.talk.Capacity == 0 {
-		k.talk.Capacity, whole = lettucecompat.AllUnits, lettucecompat.AllUnits
+	k.talk.Terms, k.talk.capacity = k.times, s.Capacity
+	if k.talk.capacity == 0 {
+		k.talk.capacity, whole = lettucecompat.AllUnits, lettucecompat.AllUnits
 	}
-	k.least = k.talk.Capacity
+	k.least = k.talk.capacity
 	k.refs.Store(1)
 	k.gate.Init(whole, s.Fair, s.MaxHandoffTime, l.zero)
 	l.shared[name] = k
@@ -94,7 +95,7 @@ func (k *SharedKey) demandLocked(now Moment) queue.Demand {
 		k.gate.Contended()
 		d = k.gate.Demand()
 	}
-	if d.Try && (now < k.talk.not || d.Want > k.talk.Capacity) { // a try waits for answers only, and none is to come
+	if d.Try && (now < Moment(k.talk.SilentUntil()) || d.Want > k.talk.capacity) { // a try waits for answers only, and none is to come
 		k.gate.Refuse(ErrRefused)
 		d = k.gate.Demand()
 	}
@@ -108,22 +109,23 @@ func (k *SharedKey) demandLocked(now Moment) queue.Demand {
 }
 
 // nextLocked takes what there is to state now. Where that is nothing, it returns nil and sets the timer.
-func (k *SharedKey) nextLocked() *UnitsStatement {
+func (k *SharedKey) nextLocked() *conversation.Command {
 	for {
 		if k.lossy.Load() {
 			k.exitedLocked(k.cur.Load())
 		}
 		now := k.l.now()
 		d, n := k.demandLocked(now), k.l.number.Load()+1
-		talk, s, until := k.talk.Next(&d, n, now)
-		if s != nil { // only now a number is taken
+		talk, s, until := k.talk.next(&d, n, now)
+		before := k.talk.usable()
+		if s.N > 0 { // only now a number is taken
 			if taken := k.l.number.Add(1); taken != n {
-				talk, s, until = k.talk.Next(&d, taken, now)
+				talk, s, until = k.talk.next(&d, taken, now)
 			}
 			if s.Keep < d.Units && !k.gate.Shrink(s.Keep) {
 				continue // somebody has come in
 			}
-			if s.Keep == 0 && k.talk.usable {
+			if s.Keep == 0 && before {
 				g := k.cur.Load()
 				if !g.lease.End() {
 					return nil // it was lost, and Lost is on its way
@@ -136,27 +138,29 @@ func (k *SharedKey) nextLocked() *UnitsStatement {
 		}
 		k.talk = talk
 		switch {
-		case s != nil && s.Keep < s.Have && talk.of > 0:
+		case s.Keep < s.Have && before:
 			if k.next == nil {
 				k.next = &giving{g: k.cur.Load(), over: make(chan struct{})}
 			}
 			k.next.before, k.freeing, k.next = k.freeing, k.next, nil
-		case k.next != nil && talk.usable && !talk.Gives(&d, now): // somebody has come in
+		case k.next != nil && talk.usable() && !talk.gives(&d, now): // somebody has come in
 			k.next.end(ExitResult{HandedOff: true})
 			k.next = nil
 		}
-		if k.busyLocked(!talk.Settled() || k.flying > 0 || d.Units > 0 || d.Used > 0 || d.Lost) {
+		if k.busyLocked(talk.State != conversation.Idle || k.flying > 0 || d.Units > 0 || d.Used > 0 || d.Lost) {
 			defer k.Done()
 		}
-		if s == nil {
+		if s.N == 0 {
 			k.wakeLocked(k, until, now)
+			return nil
 		}
-		return s
+		cmd := s // only what is sent is to be allocated
+		return &cmd
 	}
 }
 
 func (k *SharedKey) timerFired() {
-	k.hear(UnitsNews{Word: Clock})
+	k.hear(conversation.Event{Kind: conversation.Tick}, false)
 	k.speak(false)
 }
 
@@ -204,7 +208,7 @@ type SharedState struct {
 func (k *SharedKey) State() SharedState {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	s := SharedState{Demand: k.gate.Demand(), Capacity: k.least, Held: k.cur.Load(), Valid: k.talk.usable}
+	s := SharedState{Demand: k.gate.Demand(), Capacity: k.least, Held: k.cur.Load(), Valid: k.talk.usable()}
 	if g := s.Held; g != nil {
 		s.Shares = len(g.owners)
 		for o := range g.owners { // a writer is the only one
@@ -214,7 +218,7 @@ func (k *SharedKey) State() SharedState {
 			break
 		}
 	}
-	if a := k.answer; a != nil && a.Word == lettucecompat.WordWaits && k.talk.place {
+	if a := k.answer; a != nil && a.Word == lettucecompat.WordWaits && k.talk.InLine {
 		s.InLine, s.Ahead = true, a.Ahead
 	}
 	return s

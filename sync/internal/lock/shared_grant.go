@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/anteroom/anteroom/renewal"
+	"github.com/anteroom/anteroom/sync/internal/conversation"
 )
 
 // SharedHeld is one grant: from the moment when Redis has given units to this process that had none, until all of them
@@ -31,13 +32,13 @@ type SharedHeld struct {
 func (k *SharedKey) newGrantLocked() *SharedHeld {
 	c := k.talk.Grant
 	now := k.l.now()
-	g := &SharedHeld{k: k, n: c.Unit, since: now, token: c.Token, made: now, owners: map[*Share]struct{}{}}
+	g := &SharedHeld{k: k, n: c.Record, since: now, token: c.Token, made: now, owners: map[*Share]struct{}{}}
 	g.lease = k.l.leases.Add(renewal.Spec{
 		Lease: k.set.Lease.For, First: c.Lease,
 		// A batch ends with its last answer, and a statement may have none for long where a Mutex has one, as while a slot
 		// moves: so units are in batches of their own. Each is extended by its own answer: see take.
 		Shard:  k.l.wire.Shard(k.name) + "|" + k.set.Timeout.String() + "|units",
-		Period: k.set.Lease.Period, Margin: k.set.Lease.Margin, SentAt: k.at(c.Sent), Owner: g,
+		Period: k.set.Lease.Period, Margin: k.set.Lease.Margin, SentAt: k.at(Moment(c.Sent)), Owner: g,
 	})
 	k.cur.Store(g)
 	k.l.Register(g)
@@ -123,7 +124,7 @@ func (g *SharedHeld) missingLocked() renewal.Cause {
 }
 
 // forcedLocked reports whether somebody has said that the units were deleted on purpose, and no answer has shown them since.
-func (k *SharedKey) forcedLocked() bool { return k.deleted >= k.talk.since }
+func (k *SharedKey) forcedLocked() bool { return k.deleted >= k.talk.lastShown }
 
 // Lost is called by package renewal, once, when it concludes that the lease is lost. It notifies the owners first and lets
 // others in afterwards, and does no I/O.
@@ -157,7 +158,7 @@ func (g *SharedHeld) Lost(c renewal.Cause) {
 		left = max(time.Until(c.Deadline)+k.set.Lease.Margin, 0)
 	}
 	k.mu.Lock()
-	k.talk, _ = k.talk.Heard(UnitsNews{Word: Ended, N: g.n, Lease: left}, k.l.now())
+	k.talk, _ = k.talk.handle(conversation.Event{Kind: conversation.Ended, N: g.n, Lease: left}, false, k.l.now())
 	k.exitedLocked(g)
 	k.mu.Unlock()
 	k.kick()
@@ -167,7 +168,7 @@ func (g *SharedHeld) Lost(c renewal.Cause) {
 func (k *SharedKey) exitedLocked(g *SharedHeld) {
 	if g.loss != nil && len(g.owners) == 0 && !k.gate.Demand().Lost {
 		k.lossy.Store(false)
-		k.talk, _ = k.talk.Heard(UnitsNews{Word: Exited, N: g.n}, k.l.now())
+		k.talk, _ = k.talk.handle(conversation.Event{Kind: conversation.Exited, N: g.n}, false, k.l.now())
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/anteroom/anteroom/internal/pace"
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/queue"
+	"github.com/anteroom/anteroom/sync/internal/conversation"
 )
 
 // holdUp is a hook of a client: it holds up commands or answers, or keeps commands back until they fail.
@@ -165,7 +166,7 @@ func TestShared_S29_TheEndOfATurnIsNoticed(t *testing.T) {
 	go func() { got <- b.mustTake(t, writes) }()
 	awaitPlace(t, client(), 1)
 	k.mu.Lock()
-	n := k.talk.since
+	n := k.talk.lastShown
 	k.mu.Unlock()
 	k.contended(n)
 	time.Sleep(k.gate.Demand().TurnEnds - k.l.now() + 20*time.Millisecond) // the timer of that moment has fired
@@ -285,7 +286,12 @@ func gaveUpUnits(t *testing.T) (p *party, k *SharedKey, n uint64) {
 		gone <- k.Acquire(ctx, &Share{Units: writes, Kind: queue.Refusable, Holder: heard(func(*Loss) {})})
 	}()
 	awaitPlace(t, client(), 1)
-	eventually(t, "its place is known", func() bool { k.mu.Lock(); defer k.mu.Unlock(); n = k.talk.last; return k.talk.place })
+	eventually(t, "its place is known", func() bool {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		n = k.talk.LastCommand().N
+		return k.talk.State == conversation.Waiting
+	})
 	cancel()
 	if err := <-gone; err == nil {
 		t.Fatal("admitted")
@@ -316,7 +322,7 @@ func TestShared_ACallAfterClose(t *testing.T) {
 func TestShared_ACallBesideClose(t *testing.T) {
 	p, k, n := gaveUpUnits(t)
 	p.BeginClose()
-	k.hear(UnitsNews{Word: Called, N: n, Units: writes, Lease: k.times.Call}) // as Locks.Heard does, before its kick
+	k.hear(conversation.Event{Kind: conversation.Called, N: n, Record: n, Units: writes, Lease: k.times.Call}, false) // as Locks.Heard does, before its kick
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	if lost, unsettled := p.Settle(ended); len(lost) != 0 || unsettled != 1 {

@@ -12,6 +12,7 @@ import (
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/queue"
 	"github.com/anteroom/anteroom/renewal"
+	"github.com/anteroom/anteroom/sync/internal/conversation"
 )
 
 // What once went wrong around a loss, an outage and a release of units.
@@ -19,16 +20,14 @@ import (
 // A reader is inside, and Redis refuses: the question who waits elsewhere has the pauses of an outage, too.
 func TestUnits_AnOutageHasItsPauses(t *testing.T) {
 
-	c := UnitsConversation{Terms: Terms{Lease: 30 * time.Second, Call: 2 * time.Second, Life: 30 * time.Second}, Capacity: lettucecompat.AllUnits}
-	c, _, _ = c.Next(&queue.Demand{Waiting: 1, Want: 1}, 1, 0)
-	c, _ = c.Heard(UnitsNews{Word: Has, N: 1, Units: 1, Lease: 2 * time.Second}, 0)
+	c := hasUnits(t, 1)
 	d := queue.Demand{Units: 1, Used: 1, Keep: 1, Readers: 1}
 	now, n, sent := 1100*ms, uint64(2), 0
 	for range 50 {
-		var s *UnitsStatement
-		if c, s, _ = c.Next(&d, n, now); s != nil {
+		var cmd conversation.Command
+		if c, cmd, _ = c.next(&d, n, now); cmd.N > 0 {
 			sent++
-			c, _ = c.Heard(UnitsNews{Word: Failed, N: n, After: 20 * ms}, now)
+			c, _ = c.handle(conversation.Event{Kind: conversation.Failed, N: n, After: 20 * ms}, false, now)
 			n++
 		}
 		now += 10 * time.Microsecond
@@ -80,8 +79,8 @@ func TestShared_AForcedReleaseIsOfOneRecord(t *testing.T) {
 		before bool // the message comes before the loss, and a renewal between the two
 		want   renewal.Reason
 	}{
-		"the present record":   {func(k *SharedKey, _ *SharedHeld) uint64 { return k.talk.last }, false, renewal.ReasonForced},
-		"one that was renewed": {func(k *SharedKey, _ *SharedHeld) uint64 { return k.talk.last }, true, renewal.ReasonGone},
+		"the present record":   {func(k *SharedKey, _ *SharedHeld) uint64 { return k.talk.LastCommand().N }, false, renewal.ReasonForced},
+		"one that was renewed": {func(k *SharedKey, _ *SharedHeld) uint64 { return k.talk.LastCommand().N }, true, renewal.ReasonGone},
 		"an earlier grant":     {func(_ *SharedKey, g *SharedHeld) uint64 { return g.n - 1 }, false, renewal.ReasonGone},
 		"one to come":          {func(*SharedKey, *SharedHeld) uint64 { return lettucecompat.LastNumber }, false, renewal.ReasonGone},
 	} {
@@ -229,7 +228,7 @@ func TestShared_AReleaseThatFindsNothing(t *testing.T) {
 		"forced": {func(t *testing.T, rdb *redis.Client, g *SharedHeld) {
 			gone(t, rdb, g)
 			g.k.mu.Lock()
-			g.k.deleted = g.k.talk.since
+			g.k.deleted = g.k.talk.lastShown
 			g.k.mu.Unlock()
 		}, renewal.ReasonForced},
 		"over": {func(_ *testing.T, _ *redis.Client, g *SharedHeld) {
@@ -366,7 +365,7 @@ func TestShared_AForcedReleaseBeforeTheAnswer(t *testing.T) {
 	eventually(t, "the units are its", func() bool { return rdb.Exists(t.Context(), "k").Val() == 1 })
 	rdb.Del(t.Context(), "k")
 	k.mu.Lock()
-	n := k.talk.last
+	n := k.talk.LastCommand().N
 	k.mu.Unlock()
 	p.Heard(lettucecompat.Message{Kind: lettucecompat.MessageForced, Key: "k", N: n})
 	end()

@@ -135,11 +135,11 @@ func (k *SharedKey) gaveUp(came Moment, err error) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch c := &k.talk; {
-	case c.usable:
+	case c.usable():
 		return err
 	case k.answer != nil && k.answer.Err != nil:
 		return failure(k.answer.Outcome, k.answer.Err)
-	case c.unconfirmed && c.answered < came:
+	case c.Unanswered() && c.answeredAt < came:
 		return errUnanswered
 	}
 	return err
@@ -324,7 +324,7 @@ func (k *SharedKey) giveBack(g *SharedHeld, by *Share, mayBeHeld bool, outLocked
 	_, lost := g.lease.Lost()
 	now, b := k.l.now(), (*giving)(nil)
 	switch d := k.demandLocked(now); {
-	case k.talk.usable && k.talk.Grant.Unit == g.n && k.talk.Gives(&d, now):
+	case k.talk.usable() && k.talk.Grant.Record == g.n && k.talk.gives(&d, now):
 		if k.next == nil {
 			k.next = &giving{g: g, over: make(chan struct{})}
 		}
@@ -332,7 +332,7 @@ func (k *SharedKey) giveBack(g *SharedHeld, by *Share, mayBeHeld bool, outLocked
 			k.next.by = append(k.next.by, by)
 		}
 		b = k.next
-	case by == nil && k.talk.unconfirmed && k.freeing != nil && k.freeing.g == g: // another one has stated it meanwhile
+	case by == nil && k.talk.Unanswered() && k.freeing != nil && k.freeing.g == g: // another one has stated it meanwhile
 		b = k.freeing
 	case by != nil && lost && g.loss == nil:
 		g.left = append(g.left, by)

@@ -7,57 +7,58 @@ import (
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/renewal"
+	"github.com/anteroom/anteroom/sync/internal/conversation"
 )
 
 // This file is how a statement about units is sent, and what its answer means: say.go has that of a Mutex.
 
 // say sends s, takes in the answer, and states what comes next. mayBeHeld is as in lettucecompat.UnitsStatement.
-func (k *SharedKey) say(s *UnitsStatement, mayBeHeld bool) {
+func (k *SharedKey) say(s *conversation.Command, mayBeHeld bool) {
 	k.l.wire.Subscribe()
 	wire := lettucecompat.UnitsStatement{
-		Key: k.name, N: s.N, Since: s.Since, Units: s.Have, Keep: s.Keep, Want: s.Want, Again: s.Again, Try: s.Try,
+		Key: k.name, N: s.N, Since: s.Names(), Units: s.Have, Keep: s.Keep, Want: s.Want, Again: s.Again, Try: s.Try,
 		Terms: &k.set.Wire, Timeout: k.set.Timeout, MayBeHeld: mayBeHeld,
 	}
 	switch {
 	case s.Have > 0:
 		wire.Have = lettucecompat.HaveUnit
-	case s.Place:
+	case s.InLine:
 		wire.Have = lettucecompat.HavePlace
 	}
 	if s.Keep < s.Have {
 		wire.LastToken = k.lastToken()
 	}
 	a := k.l.wire.StateUnits(context.Background(), wire)
-	k.take(k.news(&a, s.N), s, &a)
+	k.take(k.event(&a, s.N), a.Contended, s, &a)
 	k.refuse(s, &a)
 	k.report(a.Err)
 	k.kick()
 	k.l.landed()
 }
 
-// news says what an answer means for the conversation.
-func (k *SharedKey) news(a *lettucecompat.UnitsAnswer, n uint64) UnitsNews {
-	h := UnitsNews{N: n, Units: a.Units, Lease: a.TTL, Token: a.Token, Contended: a.Contended}
+// event says what an answer to command n means for the conversation.
+func (k *SharedKey) event(a *lettucecompat.UnitsAnswer, n uint64) conversation.Event {
+	e := conversation.Event{N: n, Record: n, Units: a.Units, Lease: a.TTL, Token: a.Token}
 	switch {
 	case a.Outcome == lettucecompat.OutcomeFailed, a.Outcome == lettucecompat.OutcomeOK && a.Word == lettucecompat.WordVoid:
-		h.Word, h.After = Failed, pause()
+		e.Kind, e.After = conversation.Failed, pause()
 	case a.Outcome != lettucecompat.OutcomeOK:
-		h.Word, h.After = Silence, pause()
+		e.Kind, e.After = conversation.Silence, pause()
 	case a.Word == lettucecompat.WordLost:
-		h.Word = Lost
+		e.Kind = conversation.Lost
 	case a.Word == lettucecompat.WordWaits:
-		h.Word, h.After = Waits, k.l.rhythm(k.times.Life, a.Ahead, cmp.Or(a.Next, -1))
-	case a.Units > 0: // also where a try is refused
-		h.Word = Has
+		e.Kind, e.After = conversation.Waits, k.l.rhythm(k.times.Life, a.Ahead, cmp.Or(a.Next, -1))
+	case a.Units > 0: // also if a try is refused
+		e.Kind = conversation.Has
 	default:
-		h.Word = HasNot
+		e.Kind = conversation.HasNot
 	}
-	return h
+	return e
 }
 
 // refuse fails those who must not wait for a further answer than a, and, where a person has to change something, all that
 // can be notified.
-func (k *SharedKey) refuse(s *UnitsStatement, a *lettucecompat.UnitsAnswer) {
+func (k *SharedKey) refuse(s *conversation.Command, a *lettucecompat.UnitsAnswer) {
 	switch {
 	case a.Outcome == lettucecompat.OutcomeOK && (a.Word == lettucecompat.WordRefused || a.Word == lettucecompat.WordWaits):
 		k.gate.Refuse(ErrRefused)
@@ -69,30 +70,32 @@ func (k *SharedKey) refuse(s *UnitsStatement, a *lettucecompat.UnitsAnswer) {
 	}
 }
 
-// hear takes in news, and carries out what that means. Its caller then calls speak or kick.
-func (k *SharedKey) hear(h UnitsNews) { k.take(h, nil, nil) }
+// hear takes in an event, and carries out what that means; contended: another client waits, a call says. Its caller then calls
+// speak or kick.
+func (k *SharedKey) hear(e conversation.Event, contended bool) { k.take(e, contended, nil, nil) }
 
-// take is hear. s is what h answers, if it is an answer, and a that as it came.
-func (k *SharedKey) take(h UnitsNews, s *UnitsStatement, a *lettucecompat.UnitsAnswer) {
+// take is hear. s is what e answers, if it is an answer, and a that as it came.
+func (k *SharedKey) take(e conversation.Event, contended bool, s *conversation.Command, a *lettucecompat.UnitsAnswer) {
 	k.mu.Lock()
 	before := k.talk
-	var e Event
-	k.talk, e = k.talk.Heard(h, k.l.now())
-	if !k.busy && !k.talk.Settled() && !k.stirLocked() {
+	var f conversation.Effect
+	k.talk, f = k.talk.handle(e, contended, k.l.now())
+	if !k.busy && k.talk.State != conversation.Idle && !k.stirLocked() {
 		k.talk = before
 		k.mu.Unlock()
 		return
 	}
 	now, g := k.talk.Grant, k.cur.Load()
-	called := k.talk.Units > before.Units && (h.Word == Called || before.place && s != nil)
-	failed, givenUp, missing := k.freedLocked(s, h, e, a)
+	more := k.talk.units() > before.units()
+	called := more && (e.Kind == conversation.Called || before.InLine && s != nil)
+	failed, givenUp, missing := k.freedLocked(s, e, f, a)
 	switch {
-	case s != nil && k.talk.Units > 0 && !k.talk.usable: // and its next answer has no end
+	case s != nil && k.talk.units() > 0 && !k.talk.usable(): // and its next answer has no end
 		k.gate.Refuse(errLate)
-	case e == Granted:
+	case f == conversation.Granted:
 		g = k.newGrantLocked()
-		k.gate.Granted(k.talk.Units, k.talk.Contended, g.deadline())
-	case e == Vanished:
+		k.gate.Granted(k.talk.Units, k.talk.contended(), g.deadline())
+	case f == conversation.Vanished:
 		c := renewal.Cause{Reason: renewal.ReasonGone, By: byStatement}
 		switch {
 		case !g.lease.Valid(k.l.leases.Now()): // this process was stopped, and Redis has ended the lease
@@ -101,18 +104,18 @@ func (k *SharedKey) take(h UnitsNews, s *UnitsStatement, a *lettucecompat.UnitsA
 			c.By = k.renewals[0].by
 		}
 		g.lease.Lose(c)
-	case k.talk.usable:
+	case k.talk.usable():
 		if now.Sent != before.Grant.Sent || now.Lease != before.Grant.Lease {
-			g.lease.Extend(k.at(now.Sent), now.Lease)
+			g.lease.Extend(k.at(Moment(now.Sent)), now.Lease)
 		}
 		if now.Token != before.Grant.Token {
 			g.token, g.made, g.handOffs, g.handed = now.Token, k.l.now(), 0, false
 		}
 		switch {
-		case k.talk.Units > before.Units, before.place && !k.talk.place, h.Word == Called && k.talk.news > before.news: // of what it had, too: it was another one's turn
-			k.gate.Granted(k.talk.Units, k.talk.Contended, g.deadline())
-		case s != nil || h.Word == Called:
-			k.gate.Renewed(k.talk.Contended, g.deadline())
+		case more, before.InLine && !k.talk.InLine, e.Kind == conversation.Called && k.talk.lastServed > before.lastServed: // of what it had, too: it was another one's turn
+			k.gate.Granted(k.talk.Units, k.talk.contended(), g.deadline())
+		case s != nil || e.Kind == conversation.Called:
+			k.gate.Renewed(k.talk.contended(), g.deadline())
 		}
 	}
 	least := k.least
@@ -122,7 +125,7 @@ func (k *SharedKey) take(h UnitsNews, s *UnitsStatement, a *lettucecompat.UnitsA
 		if a.Capacity > 0 {
 			k.least = a.Capacity
 		}
-		k.renewedLocked(s, h, a.Err)
+		k.renewedLocked(s, e, a.Err)
 	}
 	changed := k.least
 	k.mu.Unlock()
@@ -144,15 +147,15 @@ func (k *SharedKey) take(h UnitsNews, s *UnitsStatement, a *lettucecompat.UnitsA
 }
 
 // freedLocked concludes how what is given back has ended, and returns of which grant that has failed for the first time, was
-// given up, or was not there. The others are as in take, and e is what h means.
-func (k *SharedKey) freedLocked(s *UnitsStatement, h UnitsNews, e Event, a *lettucecompat.UnitsAnswer) (failed, givenUp, missing *giving) {
+// given up, or was not there. The others are as in take, and f is what e means.
+func (k *SharedKey) freedLocked(s *conversation.Command, e conversation.Event, f conversation.Effect, a *lettucecompat.UnitsAnswer) (failed, givenUp, missing *giving) {
 	b, r := k.freeing, ExitResult{}
 	switch {
-	case b == nil || s == nil && e != GivenUp:
+	case b == nil || s == nil && f != conversation.GivenUp:
 		return nil, nil, nil
-	case e == GivenUp:
+	case f == conversation.GivenUp:
 		givenUp = b
-	case h.Word == Silence || h.Word == Failed:
+	case e.Kind == conversation.Silence || e.Kind == conversation.Failed:
 		if b.r.Err == nil {
 			b.r.ReleaseResult = ReleaseResult{Err: cmp.Or(a.Err, errVoid), Unknown: a.Outcome == lettucecompat.OutcomeUnknown}
 			if b.before == nil {
@@ -160,10 +163,10 @@ func (k *SharedKey) freedLocked(s *UnitsStatement, h UnitsNews, e Event, a *lett
 			}
 		}
 		return failed, nil, nil
-	case e == Vanished && b.g == k.cur.Load() && b.r.Err == nil: // those who have not left are notified of the same loss
+	case f == conversation.Vanished && b.g == k.cur.Load() && b.r.Err == nil: // those who have not left are notified of the same loss
 		r.Lost = &Loss{Cause: b.g.missingLocked(), Shares: b.by}
 		b.g.left = append(b.g.left, b.by...)
-	case e == Missing:
+	case f == conversation.Missing:
 		r.Lost = &Loss{Cause: b.g.missingLocked(), Shares: b.by}
 		if len(b.by) > 0 || time.Now().Before(b.g.lease.Deadline()) {
 			missing = b
@@ -181,13 +184,13 @@ type asked struct {
 }
 
 // renewedLocked answers those who wait for a renewal with how s ended.
-func (k *SharedKey) renewedLocked(s *UnitsStatement, h UnitsNews, err error) {
+func (k *SharedKey) renewedLocked(s *conversation.Command, e conversation.Event, err error) {
 	if s.Have == 0 && err == nil {
 		return // one that says what it has comes next
 	}
-	r := renewal.Result{Gone: h.Word == Lost, Err: err}
-	if at, known := k.talk.sentAt(s.N); known && (h.Word == Has || h.Word == Waits) {
-		r.Renewed, r.SentAt = s.Have > 0 && h.Units > 0, k.at(at)
+	r := renewal.Result{Gone: e.Kind == conversation.Lost, Err: err}
+	if at, known := k.talk.SentAt(s.N); known && (e.Kind == conversation.Has || e.Kind == conversation.Waits) {
+		r.Renewed, r.SentAt = s.Have > 0 && e.Units > 0, k.at(Moment(at))
 	}
 	for _, c := range k.renewals {
 		c.answer <- r
@@ -199,13 +202,13 @@ func (k *SharedKey) renewedLocked(s *UnitsStatement, h UnitsNews, err error) {
 func (g *SharedHeld) Renew(ctx context.Context, by string) renewal.Result {
 	k, c := g.k, make(chan renewal.Result, 1)
 	k.mu.Lock()
-	if !k.talk.usable || k.talk.Grant.Unit != g.n {
+	if !k.talk.usable() || k.talk.Grant.Record != g.n {
 		k.mu.Unlock()
 		return renewal.Result{}
 	}
 	k.renewals = append(k.renewals, asked{by, c})
-	if !k.talk.unconfirmed || k.talk.said.Have == 0 { // else that does as well
-		k.talk = k.talk.soon(k.l.now())
+	if !k.talk.Unanswered() || k.talk.LastCommand().Have == 0 { // else that does as well
+		k.talk = k.talk.renew(k.l.now())
 	}
 	k.mu.Unlock()
 	k.kick()
@@ -220,11 +223,11 @@ func (g *SharedHeld) Renew(ctx context.Context, by string) renewal.Result {
 // forced notes that somebody says, and anybody can, that record n was deleted on purpose. A renewal asks Redis.
 func (k *SharedKey) forced(n uint64) {
 	k.mu.Lock()
-	if n > k.talk.last {
+	if n > k.talk.LastCommand().N {
 		n = 0
 	}
 	k.deleted = max(k.deleted, n)
-	g, present := k.cur.Load(), n > 0 && n >= k.talk.since
+	g, present := k.cur.Load(), n > 0 && n >= k.talk.lastShown
 	k.mu.Unlock()
 	if g != nil && present {
 		g.lease.Hurry()
@@ -235,8 +238,8 @@ func (k *SharedKey) forced(n uint64) {
 func (k *SharedKey) contended(n uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.talk = k.talk.NoteContended(n)
-	if k.talk.Contended && k.talk.usable {
+	k.talk = k.talk.notified(n)
+	if k.talk.contended() && k.talk.usable() {
 		k.gate.Contended()
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/anteroom/anteroom/internal/pace"
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/queue"
+	"github.com/anteroom/anteroom/sync/internal/conversation"
 )
 
 const writes = lettucecompat.AllUnits
@@ -523,7 +524,7 @@ func TestShared_S29_ACallBeforeTheAnswer(t *testing.T) {
 	eventually(t, "it is called", func() bool {
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		return k.talk.news == k.talk.last
+		return k.talk.lastServed == k.talk.LastCommand().N
 	})
 	end()
 	select {
@@ -602,8 +603,8 @@ func TestShared_S24_TheFirstTwoStateWhenALeaseEnds(t *testing.T) {
 	defer k.Done()
 	for ahead, soon := range []bool{true, true, false} {
 		for _, next := range []time.Duration{0, 20 * ms} {
-			h := k.news(&lettucecompat.UnitsAnswer{Word: lettucecompat.WordWaits, Ahead: ahead, Next: next}, 1)
-			if h.Word != Waits || (h.After < next+5*ms) != (soon && next > 0) {
+			h := k.event(&lettucecompat.UnitsAnswer{Word: lettucecompat.WordWaits, Ahead: ahead, Next: next}, 1)
+			if h.Kind != conversation.Waits || (h.After < next+5*ms) != (soon && next > 0) {
 				t.Errorf("%d ahead, a lease ends in %v: again after %v", ahead, next, h.After)
 			}
 			if most := k.l.rhythm(k.times.Life, ahead, -1); h.After > most {

@@ -1,0 +1,130 @@
+package lock
+
+import (
+	"time"
+
+	"github.com/anteroom/anteroom/queue"
+	"github.com/anteroom/anteroom/sync/internal/conversation"
+)
+
+// Times of shared locks.
+const (
+	linger    = 10 * time.Millisecond // units that nobody uses are kept for so long
+	asksAfter = time.Second           // who lets others in without Redis asks after so long whether another client waits
+)
+
+// sharedTalk is the conversation of a SharedKey, and what the demand of its gate means for that: how long units stay that
+// nobody uses, and when they are renewed. It is a plain value, too.
+type sharedTalk struct {
+	conversation.Conversation
+	capacity   int64
+	contention conversation.Contention
+	linger     conversation.Linger
+	renewAt    Moment // the units are to be renewed then; 0: nobody has asked for that
+	answeredAt Moment
+	lastShown  uint64 // the last answer or call that showed the units
+	lastServed uint64 // the last answer or call that counted
+}
+
+// usable reports whether owners may rely on the units.
+func (c *sharedTalk) usable() bool { return c.State == conversation.Holding }
+
+// units returns how many the client has, but for those that it is to give back again.
+func (c *sharedTalk) units() int64 {
+	if c.State == conversation.Leaving {
+		return 0
+	}
+	return c.Units
+}
+
+// contended reports whether another client waits for the units.
+func (c *sharedTalk) contended() bool { return c.contention.Waits }
+
+// demand returns what d means for the conversation, and when to ask again.
+func (c *sharedTalk) demand(d *queue.Demand, now Moment) (conversation.Linger, conversation.Demand, Moment) {
+	u := conversation.Use{Used: d.Used, Readers: d.Readers > 0, Waiting: d.Waiting > 0, Idle: d.Idle, Admissions: d.Admissions}
+	if c.usable() {
+		u.Units = c.Units
+	}
+	l, keep, until := c.linger.Keep(u, d.Keep, conversation.Moment(now))
+	at, demand := Moment(until), conversation.Demand{Keep: keep, Want: keep}
+	if d.Waiting > 0 && d.Want <= c.capacity { // otherwise somebody of this process has to leave first
+		demand.Want, demand.Try = max(keep, d.Want), d.Try
+		demand.Again = d.Again && demand.Want == keep
+	}
+	renewAt := c.renewAt
+	if c.usable() && u.Readers && !u.Waiting && !c.contended() && c.Failures() == 0 {
+		if asks := c.answeredAt + asksAfter; renewAt == 0 || asks < renewAt {
+			renewAt = asks
+		}
+	}
+	if c.usable() && renewAt > 0 {
+		if demand.Renew = now >= renewAt; !demand.Renew {
+			at = min(at, renewAt)
+		} else if d.Used == 0 && d.Waiting == 0 { // what nobody uses is never renewed
+			demand.Keep, demand.Want = 0, 0
+		}
+	}
+	if d.Contended && d.TurnEnds > now {
+		at = min(at, d.TurnEnds)
+	}
+	return l, demand, at
+}
+
+// gives reports whether the next command gives units back.
+func (c *sharedTalk) gives(d *queue.Demand, now Moment) bool {
+	_, demand, _ := c.demand(d, now)
+	return c.Gives(demand)
+}
+
+// next returns the command to send now: see conversation.Conversation.Next.
+func (c sharedTalk) next(d *queue.Demand, n uint64, now Moment) (sharedTalk, conversation.Command, Moment) {
+	l, demand, at := c.demand(d, now)
+	c.linger = l
+	talk, cmd, until := c.Next(demand, n, conversation.Moment(now))
+	if c.Conversation = talk; cmd.N > 0 {
+		c.renewAt = 0
+	}
+	return c.settled(), cmd, min(Moment(until), at)
+}
+
+// handle takes in an event: see conversation.Conversation.Handle. contended: another client waits, an answer or call says.
+func (c sharedTalk) handle(e conversation.Event, contended bool, now Moment) (sharedTalk, conversation.Effect) {
+	answers := e.Kind < conversation.Silence && c.Unanswered() && e.N == c.LastCommand().N
+	if answers || e.Kind == conversation.Called && c.Believes(e.N) {
+		c.contention, c.lastServed = c.contention.Answered(e.N, contended), e.N
+	}
+	if answers {
+		c.answeredAt = now
+	}
+	if e.Kind == conversation.Retry && c.usable() {
+		c = c.renew(now + e.After)
+	}
+	talk, f := c.Handle(e, conversation.Moment(now))
+	if c.Conversation = talk; (answers || e.Kind == conversation.Called) && c.Units > 0 {
+		c.lastShown = max(c.lastShown, e.N)
+	}
+	return c.settled(), f
+}
+
+// settled forgets what was known of units that the client does not have any more.
+func (c sharedTalk) settled() sharedTalk {
+	if c.units() == 0 {
+		c.contention.Waits, c.renewAt = false, 0
+	}
+	return c
+}
+
+// renew makes the units be renewed at the moment at, at the latest.
+func (c sharedTalk) renew(at Moment) sharedTalk {
+	if c.renewAt == 0 || at < c.renewAt {
+		c.renewAt = max(at, 1)
+	}
+	return c
+}
+
+// notified notes that another client waits: a message about record n says so.
+func (c sharedTalk) notified(n uint64) sharedTalk {
+	c.contention = c.contention.Notified(n, &c.Conversation)
+	return c.settled()
+}
