@@ -80,7 +80,11 @@ func (rw *RWMutex) RLock() {
 // RUnlock undoes one RLock, TryRLock or TryRLockFor, of any goroutine. It panics with an *Error if the lock is not locked
 // that way. Where the process has come in for this reader alone, it waits for the answer of Redis up to twice CommandTimeout,
 // so that another process can have the lock after it.
-func (rw *RWMutex) RUnlock() { rw.leave("runlock", toRead) }
+func (rw *RWMutex) RUnlock() {
+	const op = "runlock"
+	rw.check(op)
+	rw.leave(op, toRead)
+}
 
 // TryRLock takes the lock to read if nobody holds it to write or waits for it, and reports whether it did. What another
 // process no longer uses, and keeps for up to 10 ms, counts as held. Where TryRLock asks Redis it takes up to
@@ -106,10 +110,17 @@ func (rw *RWMutex) rlock(ctx context.Context, op string, kind queue.Kind) error 
 
 // check panics where rw cannot be used.
 func (rw *RWMutex) check(op string) {
-	if rw == nil {
-		panic((*sharedLock)(nil).unusable(op))
+	if err := rw.unusable(op); err != nil {
+		panic(err)
 	}
-	rw.usable(op)
+}
+
+// unusable returns why rw cannot be used; nil if it can.
+func (rw *RWMutex) unusable(op string) *Error {
+	if rw == nil {
+		return notMade(op, "RWMutex")
+	}
+	return rw.sharedLock.unusable(op, "RWMutex")
 }
 
 // Lock waits until the lock is held to write, by nobody else. It panics as RLock does. Lock and RLock by the goroutine
@@ -228,8 +239,8 @@ func (rw *RWMutex) RDo(ctx context.Context, fn func(ctx context.Context) error, 
 }
 
 func (rw *RWMutex) hold(ctx context.Context, op string, kind queue.Kind, units int64, opts []AcquireOption) (*Hold, error) {
-	if rw == nil {
-		return nil, (*sharedLock)(nil).unusable(op)
+	if err := rw.unusable(op); err != nil {
+		return nil, err
 	}
 	return rw.acquire(ctx, op, kind, units, true, opts)
 }

@@ -26,6 +26,9 @@ func (m *Manager) Snapshot() []observe.State {
 // Snapshot: metrics read it at each scrape.
 func (m *Manager) Counts() map[string]observe.Count {
 	counts := map[string]observe.Count{}
+	if m.made() != nil {
+		return counts
+	}
 	now := m.leases.Glance()
 	for _, k := range m.locks.All() {
 		class := settingsOf(k).cfg.Name
