@@ -198,7 +198,8 @@ func (r *rlocker) Unlock() { (*RWMutex)(r).RUnlock() }
 // Mutex.Acquire; Lease ends this Hold alone, whatever its process has, and Note is ErrConfig.
 //
 // With a context that carries the live Hold of this lock (Hold.Context, Do) it enters again without asking Redis: to read
-// in a Hold that reads or writes, to write in one that writes. To write in one that reads is ErrUpgrade, immediately.
+// in a Hold that reads or writes, to write if a live Hold around it writes. To write where all read is ErrUpgrade,
+// immediately.
 func (rw *RWMutex) Acquire(ctx context.Context, opts ...AcquireOption) (*Hold, error) {
 	return rw.hold(ctx, "acquire", queue.Refusable, toWrite, opts)
 }
@@ -253,20 +254,39 @@ func (h *Hold) Units() int64 {
 		return 0
 	case h.t.share() == nil:
 		return 1
+	case settingsIn(h.t.share()).capacity != ofRWMutex:
+		return h.t.share().Has()
+	case h.writing():
+		return toWrite
 	}
-	return h.t.share().Has()
+	return toRead
+}
+
+// writing reports whether h writes an RWMutex.
+func (h *Hold) writing() bool {
+	h.t.mu.Lock()
+	defer h.t.mu.Unlock()
+	return h.writes
 }
 
 // Downgrade makes a hold that writes an RWMutex one that reads it, in one step: nobody writes in between, and readers who
-// wait may come in. All Holds that entered again by a context of this one read from then on, too. A hold that reads stays as it
-// is. It returns what Err returns, or ErrConfig for the hold of another kind of lock.
+// wait may come in. Each of several Holds inside each other reads or writes for itself, and others come in when the last of
+// them that writes was downgraded or released. A hold that reads stays as it is. It returns what Err returns, or ErrConfig
+// for the hold of another kind of lock.
 func (h *Hold) Downgrade() error {
 	if err := h.Err(); err != nil {
 		return err
 	}
-	if h.t.share() == nil || settingsIn(h.t.share()).capacity != ofRWMutex {
+	share := h.t.share()
+	if share == nil || settingsIn(share).capacity != ofRWMutex {
 		return newError("downgrade", h.Key(), errNoWriter)
 	}
-	h.t.share().Downgrade()
+	h.t.mu.Lock()
+	wrote := h.writes && h.sentinel != nil // else its release ends that
+	h.writes = h.writes && !wrote
+	h.t.mu.Unlock()
+	if wrote {
+		share.Downgrade()
+	}
 	return nil
 }

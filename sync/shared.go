@@ -161,7 +161,7 @@ func (s *sharedLock) acquire(ctx context.Context, op string, kind queue.Kind, un
 		return nil, m.notEntered(s.key, &r, err)
 	}
 	defer k.Done()
-	h := &Hold{values: ctx}
+	h := &Hold{values: ctx, writes: s.capacity == ofRWMutex && units == toWrite}
 	h.t = m.newShare(h)
 	share := h.t.share()
 	share.Units, share.Goroutine, share.Kind, share.CallSite = units, uint64(m.goroutine()), kind, m.callSite()

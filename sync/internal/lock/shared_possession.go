@@ -2,6 +2,7 @@ package lock
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -26,6 +27,7 @@ type Share struct {
 	token   int64
 	since   Moment
 	entered atomic.Int32 // times, that have not exited
+	writes  int          // of them those that write; guarded by SharedKey.mu
 
 	until   atomic.Int64 // the Moment at which it ends by itself; 0: never. See Limit
 	stopped atomic.Bool  // StopRenewing was called
@@ -56,6 +58,9 @@ func (k *SharedKey) Acquire(ctx context.Context, s *Share) error {
 		s.g, s.since = g, now
 		s.token, wait = g.tokenLocked(s, now)
 		s.entered.Store(1)
+		if s.whole() {
+			s.writes = 1
+		}
 		g.owners[s] = struct{}{}
 		return true, wait
 	}, func() queue.Order { return k.gate.Exit(&s.w) })
@@ -230,16 +235,53 @@ func (s *Share) Again() error {
 	}
 }
 
-// Downgrade makes a writer a reader, without anybody between. Readers that wait come in beside it.
-func (s *Share) Downgrade() {
+// ErrReads is why AgainToWrite does not enter.
+var ErrReads = errors.New("it reads")
+
+// AgainToWrite is Again for one that writes. It returns ErrReads if none of those inside does.
+func (s *Share) AgainToWrite() error {
 	k := s.g.k
 	k.mu.Lock()
-	if s.whole() && s.entered.Load() > 0 {
+	defer k.mu.Unlock()
+	if s.writes == 0 {
+		return ErrReads
+	}
+	err := s.Again()
+	if err == nil {
+		s.writes++
+	}
+	return err
+}
+
+// EndWriting is called before the Exit of an entry that writes, if others are inside: after the last one that writes s
+// becomes a reader.
+func (s *Share) EndWriting() {
+	k := s.g.k
+	k.mu.Lock()
+	s.writes--
+	k.mu.Unlock()
+}
+
+// Downgrade makes an entry that writes one that reads. After the last one s is a reader; nobody comes between, and readers
+// that wait come in beside it.
+func (s *Share) Downgrade() {
+	s.EndWriting()
+	s.downgrade()
+}
+
+// downgrade makes a writer a reader once no entry writes.
+func (s *Share) downgrade() {
+	k := s.g.k
+	k.mu.Lock()
+	becomes := s.whole() && s.writes == 0 && s.entered.Load() > 0
+	if becomes {
 		s.Units = 1
 		k.gate.Downgrade(&s.w)
 	}
 	k.mu.Unlock()
-	k.kick()
+	if becomes {
+		k.kick()
+	}
 }
 
 // Exit ends one entry of s. After the last one its units serve others of this process, or go back to Redis. Where they go
@@ -248,6 +290,7 @@ func (s *Share) Downgrade() {
 func (s *Share) Exit(ctx context.Context) ExitResult {
 	switch left := s.entered.Add(-1); {
 	case left > 0:
+		s.downgrade() // the last one that writes may have left
 		return ExitResult{Nested: true}
 	case left < 0:
 		s.entered.Add(1)
