@@ -158,22 +158,14 @@ func (k *SharedKey) leave(units int64) queue.Order {
 	return queue.Restate
 }
 
-// Leave is the way out of what came in by Enter. Where units go back because of that alone, it returns after the answer,
-// unless another client waits, whose place refuses every try anyway.
+// Leave is the way out of what came in by Enter. Where units go back because of that, it returns after the answer, as Exit
+// does: a program that ends then leaves nothing that others wait for.
 func (k *SharedKey) Leave(units int64) {
 	if k.leave(units) == queue.Nothing && !k.lossy.Load() {
 		return
 	}
-	k.mu.Lock()
 	g := k.cur.Load()
-	k.exitedLocked(g)
-	d := k.demandLocked(k.l.now())
-	k.mu.Unlock()
-	if d.Contended { // who comes again soon is part of the same statement
-		go k.speak(false)
-		return
-	}
-	k.giveBack(g, nil, true, func() {})
+	k.giveBack(g, nil, true, func() { k.exitedLocked(g) })
 }
 
 // Lossy returns the last grant if it was lost and somebody inside, who may be one that cannot be notified, has not left;
