@@ -97,7 +97,7 @@ func (k *SharedKey) enter(ctx context.Context, w *queue.Waiter, admits func() (b
 		}
 		switch {
 		case order == queue.Nothing:
-		case ctx.Done() == nil && !in:
+		case ctx.Done() == nil && !in && k.gate.Demand().Units == 0: // else this process may free what the caller needs
 			k.speak(!w.Kind.CanNotify()) // the caller waits in any case, and cannot be stopped
 		default:
 			k.kick()
