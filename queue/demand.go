@@ -233,7 +233,7 @@ func (g *Gate) Peek(n int) []WaiterInfo {
 	}
 	infos := make([]WaiterInfo, 0, n)
 	for w := g.waiters.head; len(infos) < n; w = w.next {
-		infos = append(infos, WaiterInfo{Owner: w.Owner, Kind: w.Kind, Note: w.Note, Since: g.zero.Add(w.Began)})
+		infos = append(infos, WaiterInfo{Owner: w.Owner, Kind: w.Kind, Note: w.Note, Need: w.Need, Since: g.zero.Add(w.Began)})
 	}
 	return infos
 }

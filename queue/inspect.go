@@ -23,6 +23,7 @@ type WaiterInfo struct {
 	Owner uint64
 	Kind  Kind
 	Note  any
+	Need  int64     // units, of a Gate
 	Since time.Time // when it was first queued, with a monotonic reading
 }
 

@@ -11,11 +11,20 @@ import (
 )
 
 // HoldSet is several locks that are held together, from Manager.AcquireAll until Release. All methods are safe for
-// concurrent use. One that is forgotten without a Release holds on: unlike a Hold it is not reported as EventAbandoned.
+// concurrent use. One that is forgotten without a Release holds on: unlike a Hold it is not reported as EventAbandoned. A nil
+// HoldSet, which comes with an error, is one that does not hold: its Err wraps ErrNotHeld.
 type HoldSet struct {
 	holds []*Hold // in the order of their keys
 	ctx   *setContext
 }
+
+// errNilSet is why one that AcquireAll has not returned is not held, and noSet its context, which has ended.
+var (
+	errNilSet = &Error{Op: "hold", Outcome: observe.OutcomeFailed, Err: joined(ErrNotHeld, ownText("the HoldSet is nil"))}
+	noSet     = endedBy(errNilSet)
+)
+
+func (s *HoldSet) none() bool { return s == nil || s.ctx == nil }
 
 // AcquireAll waits until it holds the locks of all keys, with Config.Defaults, or ctx ends. It acquires them in the order of
 // their bytes, so callers that hold nothing else never deadlock with each other, and holds those that it has while it waits
@@ -68,11 +77,19 @@ func (m *Manager) AcquireAll(ctx context.Context, keys ...string) (*HoldSet, err
 // Context returns a context that has the values of the context given to AcquireAll, and ends when the first of the locks
 // is lost, or with Release; context.Cause says which, as an *Error. It carries the Holds: Acquire and Do enter each of
 // the locks again with it.
-func (s *HoldSet) Context() context.Context { return s.ctx }
+func (s *HoldSet) Context() context.Context {
+	if s.none() {
+		return noSet
+	}
+	return s.ctx
+}
 
 // Err returns nil while all locks are held, and otherwise the error of the first that is not, as Hold.Err does. The
 // others are held on, until Release.
 func (s *HoldSet) Err() error {
+	if s.none() {
+		return errNilSet
+	}
 	for _, h := range s.holds {
 		if err := h.Err(); err != nil {
 			return err
@@ -83,11 +100,19 @@ func (s *HoldSet) Err() error {
 
 // Holds returns the Holds, in the order of their keys. Each can be asked for its token and deadline, or released early,
 // which ends the Context.
-func (s *HoldSet) Holds() []*Hold { return slices.Clone(s.holds) }
+func (s *HoldSet) Holds() []*Hold {
+	if s.none() {
+		return nil
+	}
+	return slices.Clone(s.holds)
+}
 
 // Release ends all holds. It returns nil where each Hold.Release does, and otherwise an *Error that wraps the errors of
 // all: one lock that was lost is ErrLost. ctx is as for Hold.Release; the releases are under way at the same time.
 func (s *HoldSet) Release(ctx context.Context) error {
+	if s.none() {
+		return &Error{Op: "release", Outcome: observe.OutcomeReleased, Err: ErrNotHeld}
+	}
 	errs := make([]error, len(s.holds))
 	var all sync.WaitGroup
 	for i, h := range s.holds {

@@ -57,6 +57,9 @@ func (m *Manager) CloseWithin(d time.Duration) error {
 
 // close is Close. inside: its caller is what it would wait for.
 func (m *Manager) close(ctx context.Context, inside bool) error {
+	if err := m.made(); err != nil {
+		return newError("close", "", err)
+	}
 	first := !m.closing.Swap(true)
 	if first {
 		m.locks.BeginClose()

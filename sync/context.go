@@ -50,12 +50,15 @@ func (c *holdContext) Value(key any) any {
 	return c.h.values.Value(key)
 }
 
-// noHold is the context of a nil Hold: it has ended.
-var noHold = func() context.Context {
+// noHold is the context of a nil Hold.
+var noHold = endedBy(errNilHold)
+
+// endedBy returns a context that has ended with the cause.
+func endedBy(cause error) context.Context {
 	ctx, cancel := context.WithCancelCause(context.Background())
-	cancel(errNilHold)
+	cancel(cause)
 	return ctx
-}()
+}
 
 // Context returns a context that has the values of the context given to Acquire,
 // and ends when the lock is lost or released; context.Cause says which, as an

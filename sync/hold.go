@@ -26,6 +26,7 @@ type Hold struct {
 	values   context.Context // the acquiring context, whose end does not matter
 	sentinel *sentinel       // nil once it is released; guarded by tenure.mu
 	ctx      *holdContext    // on demand; guarded by tenure.mu
+	writes   bool            // an RWMutex; guarded by tenure.mu
 }
 
 // Acquire waits until it holds the lock or ctx ends. ctx bounds the waiting only:
@@ -144,6 +145,9 @@ func (h *Hold) ended(op string, wait context.Context, s *sentinel, ctx *holdCont
 	t := h.t
 	if ctx != nil {
 		ctx.end(h.releasedError()) // before anybody else comes in
+	}
+	if share := t.share(); share != nil && h.writing() {
+		share.EndWriting()
 	}
 	err := t.m.exit(op, t.possession(), wait, h.values)
 	runtime.KeepAlive(s) // so far reports may have asked for its values

@@ -21,7 +21,8 @@ import (
 // Manager is one client of the locks in one Redis: the counterpart of a process.
 // It has one renewal queue, one watchdog and one subscription connection (Redisson's dialect on a Cluster may need some more), however
 // many locks it holds. Two Managers exclude each other like two processes, also
-// within one program. All methods are safe for concurrent use.
+// within one program. All methods are safe for concurrent use. Make one with Open or NewManager: the zero Manager, and a nil
+// one, return ErrConfig, and their locks cannot be used.
 type Manager struct {
 	cfg     Config
 	wire    *lettucecompat.Client
@@ -122,6 +123,14 @@ func newManager(op string, rdb Redis, cfg Config) (*Manager, error) {
 	return m, nil
 }
 
+// made returns the error of a Manager that nobody has made.
+func (m *Manager) made() error {
+	if m == nil || m.locks == nil {
+		return configError("Manager", "was not made; use Open or NewManager")
+	}
+	return nil
+}
+
 // dated is what every time goes through that was kept and is shown to a person or a
 // program now, but for those of a lease, which are right: its monotonic reading may have
 // been counted on from one of days ago, and then the wall reading with it.
@@ -129,7 +138,12 @@ func (m *Manager) dated(t time.Time) time.Time { return m.leases.Dated(t) }
 
 // ClientID returns the name under which this Manager's holds are in Redis: that of
 // Config.ClientID with digits that no other Manager has.
-func (m *Manager) ClientID() string { return m.cfg.ClientID }
+func (m *Manager) ClientID() string {
+	if m == nil {
+		return ""
+	}
+	return m.cfg.ClientID
+}
 
 // moment returns t, counted as renewal.Manager.Glance does, to show it.
 func (m *Manager) moment(t lock.Moment) time.Time { return m.dated(m.leases.Zero().Add(t)) }

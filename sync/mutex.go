@@ -52,6 +52,9 @@ func (m *Manager) Mutex(key string) *Mutex {
 // NewMutex returns the lock that cfg describes, or an *Error that wraps ErrConfig. A
 // field of cfg that is zero has the value of Config.Defaults.
 func (m *Manager) NewMutex(cfg LockConfig) (*Mutex, error) {
+	if err := m.made(); err != nil {
+		return nil, newError("new mutex", cfg.Key, err)
+	}
 	normal, err := cfg.withDefaults(m.cfg.Defaults).normal()
 	if err == nil {
 		err = cmp.Or(m.validKey(cfg.Key), m.replicasFit(&normal))
@@ -295,13 +298,16 @@ func (mu *Mutex) Holds() int {
 	return k.Queue().Word().Count()
 }
 
-var errNoManager = configError("Mutex", "was not made by a Manager; use Manager.Mutex or Manager.NewMutex")
+// notMade is the error of a lock of the type name that no Manager has made.
+func notMade(op, name string) *Error {
+	return newError(op, "", configError(name, "was not made by a Manager; use Manager.%s or Manager.New%s", name, name))
+}
 
 // unusable is the error of a Mutex without settings: no Manager has made it, or its key is
 // not valid.
 func (mu *Mutex) unusable(op string) *Error {
 	if mu == nil || mu.m == nil {
-		return newError(op, "", errNoManager)
+		return notMade(op, "Mutex")
 	}
 	return mistake(op, mu.key, mu.m.validKey(mu.key))
 }

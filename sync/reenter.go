@@ -46,18 +46,24 @@ func (h *Hold) reenter(ctx context.Context, r *request) (*Hold, error) {
 	if err := t.m.compatible(settingsIn(p), r.settings, p.Who().CallSite); err != nil {
 		return fail(observe.OutcomeMistake, err)
 	}
-	if r.units > 1 && t.share().Has() < r.units {
-		return fail(observe.OutcomeMistake, ErrUpgrade)
-	}
 	// Its place among the Holds comes first: where the unit is added, a Release of h beside
 	// this one is an inner exit, and the last one is the new Hold's.
-	inner := &Hold{t: t, values: ctx}
+	inner := &Hold{t: t, values: ctx, writes: r.units == toWrite}
 	if !t.add(inner, h) {
 		return nil, nil
 	}
-	switch p.Again() {
+	var err error
+	if inner.writes {
+		err = t.share().AgainToWrite()
+	} else {
+		err = p.Again()
+	}
+	switch err {
 	case nil:
 		return inner, nil
+	case lock.ErrReads:
+		t.remove(inner)
+		return fail(observe.OutcomeMistake, ErrUpgrade)
 	case queue.ErrCountLimit:
 		t.remove(inner)
 		return fail(observe.OutcomeFailed, ErrReentryLimit)

@@ -78,9 +78,14 @@ func (rw *RWMutex) RLock() {
 }
 
 // RUnlock undoes one RLock, TryRLock or TryRLockFor, of any goroutine. It panics with an *Error if the lock is not locked
-// that way. Where the process has come in for this reader alone, it waits for the answer of Redis up to twice CommandTimeout,
-// so that another process can have the lock after it.
-func (rw *RWMutex) RUnlock() { rw.leave("runlock", toRead) }
+// that way. Where the process has come in for this reader alone, or another process waits and this was the last reader of a
+// turn that is over, it waits for the answer of Redis up to twice CommandTimeout, so that another process can have the lock
+// after it.
+func (rw *RWMutex) RUnlock() {
+	const op = "runlock"
+	rw.check(op)
+	rw.leave(op, toRead)
+}
 
 // TryRLock takes the lock to read if nobody holds it to write or waits for it, and reports whether it did. What another
 // process no longer uses, and keeps for up to 10 ms, counts as held. Where TryRLock asks Redis it takes up to
@@ -106,10 +111,17 @@ func (rw *RWMutex) rlock(ctx context.Context, op string, kind queue.Kind) error 
 
 // check panics where rw cannot be used.
 func (rw *RWMutex) check(op string) {
-	if rw == nil {
-		panic((*sharedLock)(nil).unusable(op))
+	if err := rw.unusable(op); err != nil {
+		panic(err)
 	}
-	rw.usable(op)
+}
+
+// unusable returns why rw cannot be used; nil if it can.
+func (rw *RWMutex) unusable(op string) *Error {
+	if rw == nil {
+		return notMade(op, "RWMutex")
+	}
+	return rw.sharedLock.unusable(op, "RWMutex")
 }
 
 // Lock waits until the lock is held to write, by nobody else. It panics as RLock does. Lock and RLock by the goroutine
@@ -187,7 +199,8 @@ func (r *rlocker) Unlock() { (*RWMutex)(r).RUnlock() }
 // Mutex.Acquire; Lease ends this Hold alone, whatever its process has, and Note is ErrConfig.
 //
 // With a context that carries the live Hold of this lock (Hold.Context, Do) it enters again without asking Redis: to read
-// in a Hold that reads or writes, to write in one that writes. To write in one that reads is ErrUpgrade, immediately.
+// in a Hold that reads or writes, to write if a live Hold around it writes. To write where all read is ErrUpgrade,
+// immediately.
 func (rw *RWMutex) Acquire(ctx context.Context, opts ...AcquireOption) (*Hold, error) {
 	return rw.hold(ctx, "acquire", queue.Refusable, toWrite, opts)
 }
@@ -228,8 +241,8 @@ func (rw *RWMutex) RDo(ctx context.Context, fn func(ctx context.Context) error, 
 }
 
 func (rw *RWMutex) hold(ctx context.Context, op string, kind queue.Kind, units int64, opts []AcquireOption) (*Hold, error) {
-	if rw == nil {
-		return nil, (*sharedLock)(nil).unusable(op)
+	if err := rw.unusable(op); err != nil {
+		return nil, err
 	}
 	return rw.acquire(ctx, op, kind, units, true, opts)
 }
@@ -242,20 +255,39 @@ func (h *Hold) Units() int64 {
 		return 0
 	case h.t.share() == nil:
 		return 1
+	case settingsIn(h.t.share()).capacity != ofRWMutex:
+		return h.t.share().Has()
+	case h.writing():
+		return toWrite
 	}
-	return h.t.share().Has()
+	return toRead
+}
+
+// writing reports whether h writes an RWMutex.
+func (h *Hold) writing() bool {
+	h.t.mu.Lock()
+	defer h.t.mu.Unlock()
+	return h.writes
 }
 
 // Downgrade makes a hold that writes an RWMutex one that reads it, in one step: nobody writes in between, and readers who
-// wait may come in. All Holds that entered again by a context of this one read from then on, too. A hold that reads stays as it
-// is. It returns what Err returns, or ErrConfig for the hold of another kind of lock.
+// wait may come in. Each of several Holds inside each other reads or writes for itself, and others come in when the last of
+// them that writes was downgraded or released. A hold that reads stays as it is. It returns what Err returns, or ErrConfig
+// for the hold of another kind of lock.
 func (h *Hold) Downgrade() error {
 	if err := h.Err(); err != nil {
 		return err
 	}
-	if h.t.share() == nil || settingsIn(h.t.share()).capacity != ofRWMutex {
+	share := h.t.share()
+	if share == nil || settingsIn(share).capacity != ofRWMutex {
 		return newError("downgrade", h.Key(), errNoWriter)
 	}
-	h.t.share().Downgrade()
+	h.t.mu.Lock()
+	wrote := h.writes && h.sentinel != nil // else its release ends that
+	h.writes = h.writes && !wrote
+	h.t.mu.Unlock()
+	if wrote {
+		share.Downgrade()
+	}
 	return nil
 }

@@ -84,10 +84,18 @@ func (s *Semaphore) Do(ctx context.Context, n int64, fn func(ctx context.Context
 }
 
 func (s *Semaphore) hold(ctx context.Context, op string, kind queue.Kind, n int64, opts []AcquireOption) (*Hold, error) {
-	if s == nil {
-		return nil, (*sharedLock)(nil).unusable(op)
+	if err := s.unusable(op); err != nil {
+		return nil, err
 	}
 	return s.acquire(ctx, op, kind, n, false, opts)
+}
+
+// unusable returns why s cannot be used; nil if it can.
+func (s *Semaphore) unusable(op string) *Error {
+	if s == nil {
+		return notMade(op, "Semaphore")
+	}
+	return s.sharedLock.unusable(op, "Semaphore")
 }
 
 // Weighted is a Semaphore with the three methods of golang.org/x/sync/semaphore.Weighted, for existing code. Who acquires by
@@ -99,30 +107,55 @@ type Weighted struct{ s *Semaphore }
 func (s *Semaphore) Weighted() *Weighted { return &Weighted{s} }
 
 // Acquire waits until it has n units, or ctx ends. On failure it returns an *Error and has none; the errors are those of
-// Semaphore.Acquire. Unlike with x/sync's an n above the capacity is refused immediately, as ErrConfig.
+// Semaphore.Acquire. Unlike with x/sync's an n above the capacity is refused immediately, as ErrConfig. 0 is no unit: it
+// asks and waits for nothing.
 func (w *Weighted) Acquire(ctx context.Context, n int64) error {
 	return w.enter(ctx, "acquire", queue.Refusable, n)
 }
 
 // TryAcquire takes n units if they are free and nobody waits, as Semaphore.TryAcquire finds it, and reports whether it did.
-// Where it asks Redis it takes up to CommandTimeout; false also means that Redis did not answer. It panics for mistakes in the program.
+// Where it asks Redis it takes up to CommandTimeout; false also means that Redis did not answer, or that n is above the
+// capacity. It panics for other mistakes in the program. 0 is no unit, and always there.
 func (w *Weighted) TryAcquire(n int64) bool {
-	return succeeded(w.enter(context.Background(), "try acquire", queue.Try|queue.Refusable, n))
+	err := w.enter(context.Background(), "try acquire", queue.Try|queue.Refusable, n)
+	if s := w.of(); s != nil && s.settings != nil && n > s.capacity {
+		return false // a mistake here, which x/sync's answers so
+	}
+	return succeeded(err)
 }
 
 func (w *Weighted) enter(ctx context.Context, op string, kind queue.Kind, n int64) error {
-	s := &w.s.sharedLock
-	if s.settings == nil {
-		return s.unusable(op)
+	s := w.of()
+	if err := s.unusable(op); err != nil {
+		return err
 	}
-	return s.enterUnnamed(ctx, op, kind, n)
+	switch {
+	case n != 0:
+		return s.enterUnnamed(ctx, op, kind, n)
+	case ctx.Err() != nil:
+		return newError(op, s.key, notGranted(ctx, ctx.Err()))
+	}
+	return nil
+}
+
+// of returns the Semaphore, nil of a Weighted that none has made.
+func (w *Weighted) of() *Semaphore {
+	if w == nil {
+		return nil
+	}
+	return w.s
 }
 
 // Release gives n units back. Any goroutine may release them. It panics with an *Error if fewer were acquired by Weighted.
 // Where they go back to Redis immediately, it waits for the answer up to twice CommandTimeout. 0 is no unit and changes
 // nothing.
 func (w *Weighted) Release(n int64) {
+	const op = "release"
+	s := w.of()
+	if err := s.unusable(op); err != nil {
+		panic(err)
+	}
 	if n != 0 {
-		w.s.leave("release", n)
+		s.leave(op, n)
 	}
 }

@@ -34,6 +34,9 @@ const defaultTurn = time.Millisecond
 // init sets what an RWMutex or a Semaphore is made of. cfg says what differs from Config.Defaults.
 func (s *sharedLock) init(m *Manager, key string, cfg LockConfig, capacity int64) error {
 	s.m, s.key = m, key
+	if s.err = m.made(); s.err != nil {
+		return s.err
+	}
 	cfg = cfg.withDefaults(m.cfg.Defaults.forShared(capacity))
 	cfg.Key = key
 	cfg.MaxHandoffTime = cmp.Or(cfg.MaxHandoffTime, defaultTurn)
@@ -86,19 +89,15 @@ func (c *LockConfig) mustFitShared(capacity int64) error {
 	return nil
 }
 
-// unusable is the error of a lock without settings.
-func (s *sharedLock) unusable(op string) *Error {
-	if s == nil || s.m == nil {
-		return newError(op, "", errNoManager)
+// unusable returns why the lock, of the type name, cannot be used; nil if it can.
+func (s *sharedLock) unusable(op, name string) *Error {
+	switch {
+	case s.m == nil:
+		return notMade(op, name)
+	case s.settings == nil:
+		return mistake(op, s.key, s.err)
 	}
-	return mistake(op, s.key, s.err)
-}
-
-// usable panics where no Manager has made the lock, or it cannot be used.
-func (s *sharedLock) usable(op string) {
-	if s == nil || s.settings == nil {
-		panic(s.unusable(op))
-	}
+	return nil
 }
 
 func (s *sharedLock) config() (cfg LockConfig) {
@@ -141,11 +140,9 @@ func (s *sharedLock) find() *lock.SharedKey {
 	return k
 }
 
-// acquire brings its caller in with so many units. again: a context that carries the Hold enters again.
+// acquire brings its caller in with so many units. again: a context that carries the Hold enters again. Here and below
+// the lock can be used.
 func (s *sharedLock) acquire(ctx context.Context, op string, kind queue.Kind, units int64, again bool, opts []AcquireOption) (*Hold, error) {
-	if s == nil || s.settings == nil {
-		return nil, s.unusable(op)
-	}
 	m := s.m
 	r := request{op: op, kind: kind, settings: s.settings, units: units}
 	ctx = m.acquiring(ctx, s.key, &r)
@@ -164,7 +161,7 @@ func (s *sharedLock) acquire(ctx context.Context, op string, kind queue.Kind, un
 		return nil, m.notEntered(s.key, &r, err)
 	}
 	defer k.Done()
-	h := &Hold{values: ctx}
+	h := &Hold{values: ctx, writes: s.capacity == ofRWMutex && units == toWrite}
 	h.t = m.newShare(h)
 	share := h.t.share()
 	share.Units, share.Goroutine, share.Kind, share.CallSite = units, uint64(m.goroutine()), kind, m.callSite()
@@ -252,7 +249,6 @@ func (s *sharedLock) waitsForItself(k *lock.SharedKey, kind queue.Kind) {
 
 // leave is the way out for units whose owner nobody knows by name. It panics if fewer are inside.
 func (s *sharedLock) leave(op string, units int64) {
-	s.usable(op)
 	k := s.find()
 	if k == nil {
 		panic(mistake(op, s.key, ErrNotHeld))

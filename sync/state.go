@@ -26,6 +26,9 @@ func (m *Manager) Snapshot() []observe.State {
 // Snapshot: metrics read it at each scrape.
 func (m *Manager) Counts() map[string]observe.Count {
 	counts := map[string]observe.Count{}
+	if m.made() != nil {
+		return counts
+	}
 	now := m.leases.Glance()
 	for _, k := range m.locks.All() {
 		class := settingsOf(k).cfg.Name
@@ -121,7 +124,7 @@ func (m *Manager) verdicts(n uint64, key string) []observe.VerdictState {
 func (m *Manager) sharedState(k *lock.SharedKey, now time.Time, n int) observe.State {
 	is, waiters := k.State(), k.Gate().Peek(n)
 	s := observe.State{
-		Key: k.Name(), Class: k.Settings().Class, Status: sharedStatus(&is), Count: is.Shares, Lost: is.Lost, Waiting: is.Waiting,
+		Key: k.Name(), Class: k.Settings().Class, Status: sharedStatus(&is), Count: is.Entries, Lost: is.Lost, Waiting: is.Waiting,
 		Units: is.Units, Used: is.Used, Capacity: is.Capacity, Readers: is.Readers, Goroutine: int64(is.Writer),
 	}
 	if s.InLine = is.InLine; s.InLine {
@@ -137,6 +140,16 @@ func (m *Manager) sharedState(k *lock.SharedKey, now time.Time, n int) observe.S
 		s.Kind, s.CallSite, s.Since, s.Token = report.KindName(w.Kind), w.CallSite, m.moment(w.Since()), w.Token()
 	}
 	s.Waiters = waiterStates(waiters, now)
+	for i, w := range waiters {
+		s.Waiters[i].Units = w.Need
+		switch {
+		case k.Settings().Capacity > 0: // a Semaphore
+		case w.Need == toWrite:
+			s.Waiters[i].Mode = "write"
+		default:
+			s.Waiters[i].Mode = "read"
+		}
+	}
 	return s
 }
 

@@ -182,11 +182,7 @@ func (m *Manager) lossError(op, key string, l *lock.Loss) *Error {
 }
 
 // firstAnswer is for exits that wait for the first answer only.
-var firstAnswer = func() context.Context {
-	ctx, cancel := context.WithCancelCause(context.Background())
-	cancel(errors.New("the first answer is enough"))
-	return ctx
-}()
+var firstAnswer = endedBy(errors.New("the first answer is enough"))
 
 // exit ends one unit of o: an Unlock or a Hold's Release. It returns an error as Hold.Release
 // documents. wait bounds how long the caller waits for Redis; nil: for the first answer only.

@@ -62,6 +62,9 @@ func validKey(key string) error {
 
 // validKey also asks what the Manager's dialect and Redis have to say.
 func (m *Manager) validKey(key string) error {
+	if err := m.made(); err != nil {
+		return err
+	}
 	if err := validKey(key); err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ const (
 // moment: do not watch a lock that is in demand.
 func (m *Manager) Watch(ctx context.Context, key string) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
-		if err := m.validKey(key); err != nil || m.over() {
+		if m.validKey(key) != nil || m.over() {
 			_, err := m.Inspect(ctx, key)
 			yield(Info{}, err)
 			return

@@ -146,6 +146,7 @@ func lock(f found, now time.Time, hide bool, waiters *int) Lock {
 	for _, w := range shown {
 		l.Waiters = append(l.Waiters, Waiter{
 			Goroutine: w.Goroutine, Kind: w.Kind, WaitingSeconds: seconds(w.Waiting), CallSite: brief(w.CallSite, maxEventText),
+			Mode: w.Mode, Units: w.Units,
 		})
 	}
 	l.WaitersNotShown = l.Waiting - len(shown)

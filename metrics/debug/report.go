@@ -141,6 +141,9 @@ type Waiter struct {
 	Kind           string  `json:"kind"` // as Owner.Kind
 	WaitingSeconds float64 `json:"waiting_seconds"`
 	CallSite       string  `json:"call_site"`
+	// Mode is "read" or "write" of an RWMutex, Units how many it waits for of that or a Semaphore.
+	Mode  string `json:"mode"`
+	Units int64  `json:"units"`
 }
 
 // Check is one verdict of the watchdog.

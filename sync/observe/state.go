@@ -60,6 +60,10 @@ type WaiterState struct {
 	Kind      string // "hold", "lock", "try" or "try_lock"
 	Waiting   time.Duration
 	CallSite  string // if recorded
+	// Mode is "read" or "write" of an RWMutex, and "" otherwise. Units is how many units of an RWMutex or a Semaphore it
+	// waits for: of an RWMutex 1 to read, 1<<20 to write.
+	Mode  string
+	Units int64
 }
 
 // VerdictState is one verdict of the watchdog.

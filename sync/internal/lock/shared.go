@@ -198,7 +198,7 @@ type SharedState struct {
 	Capacity int64       // that counts
 	Held     *SharedHeld // the last grant, nil before the first; it may have ended
 	Valid    bool        // Held has not ended
-	Shares   int         // inside, and known by name
+	Entries  int         // of those inside that are known by name, and have not exited
 	Writes   *Share      // the one of them that writes, or nil
 	InLine   bool        // the client has a place in the line
 	Ahead    int         // so many places are before it, at most
@@ -210,12 +210,11 @@ func (k *SharedKey) State() SharedState {
 	defer k.mu.Unlock()
 	s := SharedState{Demand: k.gate.Demand(), Capacity: k.least, Held: k.cur.Load(), Valid: k.talk.usable()}
 	if g := s.Held; g != nil {
-		s.Shares = len(g.owners)
-		for o := range g.owners { // a writer is the only one
+		for o := range g.owners {
+			s.Entries += int(o.entered.Load())
 			if o.whole() {
 				s.Writes = o
 			}
-			break
 		}
 	}
 	if a := k.answer; a != nil && a.Word == lettucecompat.WordWaits && k.talk.InLine {

@@ -2,6 +2,7 @@ package lock
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -26,6 +27,7 @@ type Share struct {
 	token   int64
 	since   Moment
 	entered atomic.Int32 // times, that have not exited
+	writes  int          // of them those that write; guarded by SharedKey.mu
 
 	until   atomic.Int64 // the Moment at which it ends by itself; 0: never. See Limit
 	stopped atomic.Bool  // StopRenewing was called
@@ -56,6 +58,9 @@ func (k *SharedKey) Acquire(ctx context.Context, s *Share) error {
 		s.g, s.since = g, now
 		s.token, wait = g.tokenLocked(s, now)
 		s.entered.Store(1)
+		if s.whole() {
+			s.writes = 1
+		}
 		g.owners[s] = struct{}{}
 		return true, wait
 	}, func() queue.Order { return k.gate.Exit(&s.w) })
@@ -92,7 +97,7 @@ func (k *SharedKey) enter(ctx context.Context, w *queue.Waiter, admits func() (b
 		}
 		switch {
 		case order == queue.Nothing:
-		case ctx.Done() == nil && !in:
+		case ctx.Done() == nil && !in && k.gate.Demand().Units == 0: // else this process may free what the caller needs
 			k.speak(!w.Kind.CanNotify()) // the caller waits in any case, and cannot be stopped
 		default:
 			k.kick()
@@ -153,22 +158,14 @@ func (k *SharedKey) leave(units int64) queue.Order {
 	return queue.Restate
 }
 
-// Leave is the way out of what came in by Enter. Where units go back because of that alone, it returns after the answer,
-// unless another client waits, whose place refuses every try anyway.
+// Leave is the way out of what came in by Enter. Where units go back because of that, it returns after the answer, as Exit
+// does: a program that ends then leaves nothing that others wait for.
 func (k *SharedKey) Leave(units int64) {
 	if k.leave(units) == queue.Nothing && !k.lossy.Load() {
 		return
 	}
-	k.mu.Lock()
 	g := k.cur.Load()
-	k.exitedLocked(g)
-	d := k.demandLocked(k.l.now())
-	k.mu.Unlock()
-	if d.Contended { // who comes again soon is part of the same statement
-		go k.speak(false)
-		return
-	}
-	k.giveBack(g, nil, true, func() {})
+	k.giveBack(g, nil, true, func() { k.exitedLocked(g) })
 }
 
 // Lossy returns the last grant if it was lost and somebody inside, who may be one that cannot be notified, has not left;
@@ -230,16 +227,53 @@ func (s *Share) Again() error {
 	}
 }
 
-// Downgrade makes a writer a reader, without anybody between. Readers that wait come in beside it.
-func (s *Share) Downgrade() {
+// ErrReads is why AgainToWrite does not enter.
+var ErrReads = errors.New("it reads")
+
+// AgainToWrite is Again for one that writes. It returns ErrReads if none of those inside does.
+func (s *Share) AgainToWrite() error {
 	k := s.g.k
 	k.mu.Lock()
-	if s.whole() && s.entered.Load() > 0 {
+	defer k.mu.Unlock()
+	if s.writes == 0 {
+		return ErrReads
+	}
+	err := s.Again()
+	if err == nil {
+		s.writes++
+	}
+	return err
+}
+
+// EndWriting is called before the Exit of an entry that writes, if others are inside: after the last one that writes s
+// becomes a reader.
+func (s *Share) EndWriting() {
+	k := s.g.k
+	k.mu.Lock()
+	s.writes--
+	k.mu.Unlock()
+}
+
+// Downgrade makes an entry that writes one that reads. After the last one s is a reader; nobody comes between, and readers
+// that wait come in beside it.
+func (s *Share) Downgrade() {
+	s.EndWriting()
+	s.downgrade()
+}
+
+// downgrade makes a writer a reader once no entry writes.
+func (s *Share) downgrade() {
+	k := s.g.k
+	k.mu.Lock()
+	becomes := s.whole() && s.writes == 0 && s.entered.Load() > 0
+	if becomes {
 		s.Units = 1
 		k.gate.Downgrade(&s.w)
 	}
 	k.mu.Unlock()
-	k.kick()
+	if becomes {
+		k.kick()
+	}
 }
 
 // Exit ends one entry of s. After the last one its units serve others of this process, or go back to Redis. Where they go
@@ -248,6 +282,7 @@ func (s *Share) Downgrade() {
 func (s *Share) Exit(ctx context.Context) ExitResult {
 	switch left := s.entered.Add(-1); {
 	case left > 0:
+		s.downgrade() // the last one that writes may have left
 		return ExitResult{Nested: true}
 	case left < 0:
 		s.entered.Add(1)
