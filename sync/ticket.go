@@ -52,7 +52,7 @@ func (t Ticket) parts() (grant uint64, token int64, ok bool) {
 // what is left of MinHold counts instead where that is more.
 //
 // It waits for Redis as Release does, and like Release it always ends the hold, but for ErrInUse, which says that there
-// are other Holds in or around this one: each has to be released before. With ErrLost the ticket is empty. With
+// are other Holds in or around this one: the Release of each has to have returned before. With ErrLost the ticket is empty. With
 // ErrUnavailable the ticket may prove to be worth something or not: the command continues in the background, and Resume
 // settles it.
 func (h *Hold) Detach(ctx context.Context, d time.Duration) (Ticket, error) {
@@ -73,7 +73,7 @@ func (h *Hold) Detach(ctx context.Context, d time.Duration) (Ticket, error) {
 	case h.sentinel == nil:
 		t.mu.Unlock()
 		return "", h.releasedError()
-	case t.holds > 1:
+	case t.holds > 1, t.owner.Entered() > 1: // the Release of an inner one may have begun only
 		t.mu.Unlock()
 		return "", newError(op, h.Key(), ErrInUse)
 	}
