@@ -132,7 +132,7 @@ type Terms struct {
 type Grant struct {
 	Unit  uint64        // the number of its record
 	Sent  Moment        // the lease counts from here
-	Lease time.Duration // what Redis has given
+	Lease time.Duration // for so long Redis keeps it, as far as that counts
 	Token int64
 }
 
@@ -420,7 +420,7 @@ func (c Conversation) unanswered(h News, now Moment) Conversation {
 func (c Conversation) has(h News, now Moment) (Conversation, Event) {
 	g := Grant{Unit: h.Unit, Token: h.Token}
 	if at, known := c.sent.find(h.N); known {
-		g.Sent, g.Lease = at, h.Lease
+		g.Sent, g.Lease = at, min(h.Lease, c.Lease) // Redis may keep the time of a ticket, for which the margin is too little
 	}
 	if c.Grant.Unit == g.Unit { // it is had already
 		g.Token = cmp.Or(g.Token, c.Grant.Token)

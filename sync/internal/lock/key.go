@@ -209,6 +209,9 @@ func (k *Key) take(h News, s *Statement, a *lettucecompat.Answer) Event {
 	var e Event
 	k.talk, e = k.talk.Heard(h, k.l.now())
 	got := k.talk.Grant.Unit
+	if h.Word == Has && h.Unit == k.talk.took && h.Unit == got {
+		k.takes.lasts(h, &k.talk)
+	}
 	called := got != had && got != 0 && got != k.talk.took && (s == nil || s.Have == Place && got != s.N)
 	if s != nil {
 		k.flying--

@@ -59,6 +59,8 @@ type Locks struct {
 	unheard atomic.Uint64 // of the last one before the subscription came up: what was said after its answer may be lost
 
 	closing   atomic.Bool
+	open      context.Context // ends with closing
+	shut      context.CancelFunc
 	unsettled atomic.Int64 // conversations that are not settled, and callers that give a grant back and come again
 	flying    atomic.Int64 // statements that were not dealt with yet
 	waiters   sync.Pool    // of *queue.Waiter: a channel must not leave a test bubble that has these Locks
@@ -83,6 +85,7 @@ func New(cfg Config) *Locks {
 		cfg: cfg, wire: cfg.Wire, keys: map[string]*Key{}, shared: map[string]*SharedKey{}, units: map[uint64]registrable{}, grants: map[uint64]*Held{}, lost: map[uint64]*Held{},
 		changed: make(chan struct{}), waiters: sync.Pool{New: func() any { return new(queue.Waiter) }},
 	}
+	l.open, l.shut = context.WithCancel(context.Background())
 	l.number.Store(max(uint64(time.Now().UnixMicro()), lettucecompat.FirstNumber))
 	cfg.Renewal.Sender = sender{l}
 	cfg.Renewal.OnLost = func(lease *renewal.Lease) {
