@@ -22,7 +22,6 @@ func (l *Locks) BeginClose() {
 	for _, k := range l.All() {
 		k.carryOut(k.q.Fail(ErrClosed))
 		k.endLinger()
-		k.endPause()
 		k.kick()
 	}
 	for _, k := range l.AllShared() {

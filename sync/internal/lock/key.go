@@ -25,7 +25,7 @@ type Key struct {
 	others       atomic.Int64         // the Moment at which a foreign holder was last seen; 0: never
 	lingersUntil atomic.Int64         // the Moment until which the lock lingers, or last did
 	timed        atomic.Int64         // the Moment at which the first timer of lingered fires; 0: none is set
-	paused       atomic.Bool          // the lock does not linger for now: see pauseLinger
+	pausedUntil  atomic.Int64         // the Moment before which the lock does not linger: see pauseLinger
 
 	// Guarded by mu.
 	talk     Conversation
