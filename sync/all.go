@@ -31,7 +31,8 @@ func (s *HoldSet) none() bool { return s == nil || s.ctx == nil }
 // for the next. A key that is named twice is acquired once; one that ctx carries a live Hold of is entered again.
 //
 // On failure nothing is held, and the *Error is that of the key at which it failed. That may be an ErrLost, of a lock that was
-// lost while the others were waited for.
+// lost while the others were waited for. Those that it had are released before it returns, also where ctx has ended: it waits
+// for the first answer of Redis, up to CommandTimeout. What has no answer by then is released in the background.
 func (m *Manager) AcquireAll(ctx context.Context, keys ...string) (*HoldSet, error) {
 	const op = "acquire all"
 	keys = slices.Compact(slices.Sorted(slices.Values(keys)))
@@ -59,15 +60,7 @@ func (m *Manager) AcquireAll(ctx context.Context, keys ...string) (*HoldSet, err
 			if lost, is := errors.AsType[*Error](context.Cause(waits)); is && ctx.Err() == nil {
 				err = lost
 			}
-			released := make(chan struct{})
-			go func() {
-				_ = s.Release(firstAnswer)
-				close(released)
-			}()
-			select {
-			case <-released:
-			case <-ctx.Done(): // a caller that gives up is free immediately
-			}
+			_ = s.Release(firstAnswer) // also if ctx has ended: a caller that then ends the process leaves nothing
 			return nil, err
 		}
 	}

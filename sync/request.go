@@ -93,8 +93,9 @@ const maxNote = 256
 
 // Note stores a short text with this hold, for people: who works on what, or where the holder can be reached. Inspect,
 // the command-line tool and the ErrNotAcquired of others show it, and it goes with the hold. It costs one command before
-// the hold is returned, which then has its whole lease; and the process hands the hold on to nobody without Redis. text is up to 256 bytes of printable
-// UTF-8; it is in no metric, and in log records only with LogKeys. A Hold inside another one refuses this as ErrConfig.
+// the hold is returned, which then has its whole lease; and the process hands the hold on to nobody without Redis. Detach leaves it
+// to the ticket; the hold that is resumed has the one given to Resume. text is up to 256 bytes of printable UTF-8; it is in no metric,
+// and in log records only with LogKeys. A Hold inside another one refuses this as ErrConfig.
 func Note(text string) AcquireOption {
 	return AcquireOption{func(r request) (request, error) {
 		if len(text) > maxNote || !utf8.ValidString(text) || strings.ContainsFunc(text, func(c rune) bool { return !unicode.IsPrint(c) }) {

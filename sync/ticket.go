@@ -52,7 +52,7 @@ func (t Ticket) parts() (grant uint64, token int64, ok bool) {
 // what is left of MinHold counts instead where that is more.
 //
 // It waits for Redis as Release does, and like Release it always ends the hold, but for ErrInUse, which says that there
-// are other Holds in or around this one: each has to be released before. With ErrLost the ticket is empty. With
+// are other Holds in or around this one: the Release of each has to have returned before. With ErrLost the ticket is empty. With
 // ErrUnavailable the ticket may prove to be worth something or not: the command continues in the background, and Resume
 // settles it.
 func (h *Hold) Detach(ctx context.Context, d time.Duration) (Ticket, error) {
@@ -73,7 +73,7 @@ func (h *Hold) Detach(ctx context.Context, d time.Duration) (Ticket, error) {
 	case h.sentinel == nil:
 		t.mu.Unlock()
 		return "", h.releasedError()
-	case t.holds > 1:
+	case t.holds > 1, t.owner.Entered() > 1: // the Release of an inner one may have begun only
 		t.mu.Unlock()
 		return "", newError(op, h.Key(), ErrInUse)
 	}
@@ -87,14 +87,16 @@ func (h *Hold) Detach(ctx context.Context, d time.Duration) (Ticket, error) {
 	return ticket, err
 }
 
-// Resume takes up the hold that Detach has left to the ticket, with its token. It does not wait for anybody: it returns
-// ErrNotHeld if the ticket is worth nothing, because its time is over, it was resumed before, or the lock was taken by
+// Resume takes up the hold that Detach has left to the ticket, with its token. It asks Redis for the ticket first, and does not
+// wait for anybody but a goroutine of this process that has lost the lock and not unlocked it (ErrNotAcquired if ctx ends
+// before that does; the ticket is as it was). It returns ErrNotHeld if the ticket is worth nothing, because its time is over, it was resumed before, or the lock was taken by
 // Seize or ForceRelease. ErrClosed and ErrConfig leave the ticket as it was, and so does ErrUnavailable, if Redis did not
 // serve until ctx ended. But where an answer was lost, the ticket may be refused elsewhere until Redis has answered this
 // process again, which gives it back; a Redis that answers nothing for half a minute, or a Close meanwhile, uses it up, and
 // its lock stays taken for its time at most.
 //
-// The lock is as Acquire with the same options returns it. Goroutines of this process that wait for it wait on.
+// The lock is as Acquire with the same options returns it: without an answer it is relied on for one lease, and not for the time
+// of the ticket. Goroutines of this process that wait for it wait on.
 func (mu *Mutex) Resume(ctx context.Context, t Ticket, opts ...AcquireOption) (*Hold, error) {
 	const op = "resume"
 	if mu == nil || mu.settings == nil {
@@ -111,7 +113,8 @@ func (mu *Mutex) Resume(ctx context.Context, t Ticket, opts ...AcquireOption) (*
 // Seize takes the lock from any holder, ahead of all who wait, and returns as Acquire does. It is for operators and
 // for work that must not wait for a holder which hangs: exclusion is broken on purpose. The holder loses the lock with
 // LostForced and is notified immediately, which does not stop its work; only a fencing token keeps that from doing
-// harm. A goroutine of this process that has the lock by Lock keeps it until it unlocks.
+// harm. A goroutine of this process that has the lock by Lock keeps it until it unlocks; a Hold of this process keeps it until
+// Redis has answered, so that a Seize which fails since Redis is away takes nothing.
 func (mu *Mutex) Seize(ctx context.Context, opts ...AcquireOption) (*Hold, error) {
 	return mu.acquire(ctx, "seize", queue.Refusable, &lock.Taking{}, opts)
 }

@@ -149,7 +149,7 @@ func TestTicket_ALostAnswer(t *testing.T) {
 					waiter := s.waiting(t, bg, b.Mutex("k"))
 					ticket := must[anteroom.Ticket](t)(h.Detach(bg, time.Minute))
 					s.settle()
-					net.OnRequest("ticket.", 1, fate)
+					net.OnRequest(takeText, 1, fate)
 					ctx, cancel := context.WithTimeout(bg, 10*time.Second)
 					if gives {
 						cancel()

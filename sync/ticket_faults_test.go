@@ -219,7 +219,7 @@ func TestTaking_CloseBesideResume(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		a, b, net := s.two(t)
 		ticket := detached(t, a, 10*time.Minute)
-		net.OnRequest("ticket.", 1, faultnet.Late(300*time.Millisecond))
+		net.OnRequest(takeText, 1, faultnet.Late(300*time.Millisecond))
 		time.AfterFunc(100*time.Millisecond, func() { _ = b.CloseWithin(5 * time.Second) })
 		h, err := b.Mutex("k").Resume(bg, ticket)
 		if h != nil {

@@ -64,7 +64,7 @@ func TestTaking_SeizedBeforeItsAnswer(t *testing.T) {
 		b, events := manager(t, s.clientOver(net), anteroom.Config{})
 		warmForce(t, a, b)
 		ticket := detached(t, a, time.Hour)
-		net.OnRequest("ticket.", 1, faultnet.Late(500*time.Millisecond))
+		net.OnRequest(takeText, 1, faultnet.Late(500*time.Millisecond))
 		seized := make(chan *anteroom.Hold, 1)
 		time.AfterFunc(100*time.Millisecond, func() { seized <- seize(t, a) })
 		h := resume(t, b, ticket)
@@ -113,7 +113,7 @@ func TestTaking_FirstItMustBeKnown(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		a, b, net := s.two(t)
 		ticket := detached(t, a, time.Hour)
-		net.OnRequest("ticket.", 1, faultnet.Lost)
+		net.OnRequest(takeText, 1, faultnet.Lost)
 		net.OnRequest("\r\np 1 1\r\n", 1, faultnet.Swallowed)
 		ctx, cancel := context.WithTimeout(bg, 10*time.Millisecond)
 		defer cancel()

@@ -170,7 +170,7 @@ func takeAtRandom(t *testing.T, s *embedded, seed uint64, faults bool) {
 					faultnet.Lost, faultnet.Swallowed, faultnet.Shot,
 					faultnet.Late(time.Duration(r.IntN(3000)) * time.Millisecond),
 				}
-				texts := []string{"anteroom:line:{k}", "ticket.", "release"}
+				texts := []string{"anteroom:line:{k}", "ticket.", takeText, "release"}
 				nets[r.IntN(len(nets))].OnRequest(texts[r.IntN(len(texts))], 1, fates[r.IntN(len(fates))])
 			}
 		})

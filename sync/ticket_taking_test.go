@@ -142,7 +142,7 @@ func TestTaking_ResumedTwiceInOneProcess(t *testing.T) {
 				old := deadTicket(t, a)
 				ticket := detached(t, a, time.Hour)
 				s.settle()
-				net.OnRequest("ticket.", 1, faultnet.Late(200*time.Millisecond))
+				net.OnRequest(takeText, 1, faultnet.Late(200*time.Millisecond))
 				type result struct {
 					h   *anteroom.Hold
 					err error
@@ -181,7 +181,7 @@ func TestTaking_ResumeWithoutAnAnswer(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		a, b, net := s.two(t)
 		ticket := detached(t, a, time.Minute)
-		net.OnRequest("ticket.", 100, faultnet.Swallowed)
+		net.OnRequest(takeText, 100, faultnet.Swallowed)
 		ctx, cancel := context.WithTimeout(bg, 700*time.Millisecond)
 		defer cancel()
 		_, err := b.Mutex("k").Resume(ctx, ticket)
@@ -226,7 +226,7 @@ func (c *slowOnce) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pro
 func TestTaking_ResumeBesideAConfirmation(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		a, c, _ := s.two(t)
-		rdb, hook := s.client(), &slowOnce{text: "ticket.", d: 50 * time.Millisecond}
+		rdb, hook := s.client(), &slowOnce{text: takeArgs, d: 50 * time.Millisecond}
 		rdb.AddHook(hook)
 		b, _ := manager(t, rdb, anteroom.Config{})
 		warmForce(t, a, b)
@@ -256,7 +256,7 @@ func TestTaking_ResumeAndAShortOutage(t *testing.T) {
 		a, _ := manager(t, s.client(), anteroom.Config{})
 		net := s.network()
 		rdb := s.clientOver(net)
-		hook := &slowOnce{text: "ticket.", after: func() {
+		hook := &slowOnce{text: takeArgs, after: func() {
 			net.Refuse()
 			net.CloseAll()
 			time.AfterFunc(3*time.Second, net.Heal)
@@ -296,7 +296,7 @@ func TestTaking_ALostAnswerToAnEffectiveTake(t *testing.T) {
 					}
 					ticket := must[anteroom.Ticket](t)(h.Detach(bg, time.Minute))
 					s.settle()
-					net.OnRequest("ticket.", 1, fate)
+					net.OnRequest(takeText, 1, fate)
 					resumed := resume(t, b, ticket)
 					if net.Waiting() != 0 {
 						t.Error("the trap was not sprung")
@@ -359,8 +359,9 @@ func TestTaking_WatchHearsOfSeize(t *testing.T) {
 	})
 }
 
-// A caller whose context ends is free immediately, whatever Redis does.
-func TestTaking_AcquireAllIsFreeImmediately(t *testing.T) {
+// A caller whose context ends is free within one time limit of a command, whatever Redis does: in it the locks that it has had
+// are released.
+func TestTaking_AcquireAllIsFreeAfterOneTimeLimit(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		other, _ := manager(t, s.client(), anteroom.Config{})
 		net := s.network()
@@ -374,7 +375,7 @@ func TestTaking_AcquireAllIsFreeImmediately(t *testing.T) {
 		net.BlackHole()
 		at := time.Now()
 		cancel()
-		if took := (<-ended).Sub(at); took > 10*time.Millisecond {
+		if took := (<-ended).Sub(at); took > time.Second+10*time.Millisecond {
 			t.Errorf("it returned %v after the end of its context", took)
 		}
 		net.Heal()
@@ -431,7 +432,7 @@ func TestTaking_WhatATicketBroughtIsForNobodyElse(t *testing.T) {
 		a, c, _ := s.two(t)
 		net := s.network()
 		rdb := s.clientOver(net)
-		hook := &slowOnce{text: "ticket.", after: func() {
+		hook := &slowOnce{text: takeArgs, after: func() {
 			net.Refuse()
 			net.CloseAll()
 			time.AfterFunc(time.Second, net.Heal)

@@ -37,10 +37,10 @@ local function raise(key, lease)
   return err(ttl) or err(redis.pcall('pexpire', key, math.max(ttl + 1, tonumber(lease))))
 end
 
--- take sets a field, and the time to live of a key that is free or the field's own. A field without an end would stay for
+-- take sets a field, to value or 1, and the time to live of a key that is free or the field's own. A field without an end would stay for
 -- ever, so it is taken back where that cannot be set. Returns an error text or nil.
-local function take(key, field, lease)
-  local text = err(redis.pcall('hset', key, field, '1')) or err(redis.pcall('pexpire', key, lease))
+local function take(key, field, lease, value)
+  local text = err(redis.pcall('hset', key, field, value or '1')) or err(redis.pcall('pexpire', key, lease))
   if text then redis.pcall('hdel', key, field) end
   return text
 end

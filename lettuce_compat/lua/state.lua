@@ -67,7 +67,7 @@ end
 
 -- 1, 2. What the client has.
 if l and l.own and tonumber(l.own.n) >= number then return {'void'} end
-local kind, mine, holder, note, text -- of the lock; the field of this client that it keeps; any field, and its note
+local kind, mine, value, holder, note, text -- of the lock; the field of this client that it keeps, and its value; any field, and its note
 if not receivers and have == '1' and keep == '0' and mark == 0 then -- most often that is its field
   receivers, text = give_back(client .. ':' .. since)
   if text then return redis.error_reply(text) end
@@ -82,7 +82,7 @@ if not receivers then
   if not kind then kind, fields = 'other', ask('hexists', key, unit) == 1 and {unit, '1'} or {} end -- beside an application's
   for i = 1, #fields, 2 do
     local c, digits = string.match(fields[i], OURS)
-    if c == client then mine, m = fields[i], tonumber(digits) end
+    if c == client then mine, m, value = fields[i], tonumber(digits), fields[i + 1] end
   end
   holder, note = fields[1] or '', note_of(fields[2])
   if m and m >= number then return {'void'} end
@@ -100,7 +100,8 @@ end
 if mine and keep == '0' then
   if mark < 0 then mark = ask('pttl', key) or 0 end
   if mark > 0 then -- it keeps the key taken; that the field can go is made sure before it is set
-    text = prove(key) or take(key, ARGV[12], mark)
+    local noted = note_of(value) and not string.find(ARGV[12], ':kept$') -- a ticket is of the hold as before
+    text = prove(key) or take(key, ARGV[12], mark, noted and value)
     if text then return redis.error_reply(text) end
   end
   receivers, text = give_back(mine)

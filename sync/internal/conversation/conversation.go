@@ -161,7 +161,7 @@ type Terms struct {
 type Grant struct {
 	Record uint64        // the number under which the first units came. It does not move
 	Sent   Moment        // the lease counts from here
-	Lease  time.Duration // what Redis has given
+	Lease  time.Duration // what Redis has given, as far as it counts: one lease at most
 	Token  int64         // the newest
 }
 
@@ -434,7 +434,7 @@ func (c Conversation) answered(e Event, now Moment) (Conversation, Effect) {
 func (c Conversation) withUnits(e Event, now Moment) (Conversation, Effect) {
 	g := Grant{Record: e.Record, Token: e.Token}
 	if at, known := c.sentLog.find(e.N); known { // otherwise a renewal comes first
-		g.Sent, g.Lease = at, e.Lease
+		g.Sent, g.Lease = at, min(e.Lease, c.Terms.Lease) // Redis may keep the time of a ticket, for which the margin is too little
 	}
 	if c.Units > 0 {
 		g.Record, g.Token = c.Grant.Record, cmp.Or(g.Token, c.Grant.Token)

@@ -35,7 +35,7 @@ func (k *Key) Acquire(ctx context.Context, o *Owner, lease *Lease) error {
 		t.after = k.l.number.Load()
 	}
 	if o.resumes() {
-		if err := k.mayResume(ctx); err != nil {
+		if err := k.mayTake(ctx, o.more().Takes); err != nil {
 			return err
 		}
 	}
@@ -62,8 +62,8 @@ func (k *Key) Acquire(ctx context.Context, o *Owner, lease *Lease) error {
 			}
 			order, err := k.q.Wait(ctx, w)
 			if err != nil {
-				if err = k.gaveUp(w.Began, err); (o.resumes() || w.Takes && k.Owner() == nil) && !isAnswer(err) {
-					err = errUnanswered // it waits for nobody else
+				if err = k.gaveUp(w.Began, err); w.Takes && !isAnswer(err) && k.waitsForRedis(o) {
+					err = errUnanswered
 				}
 				k.carryOut(order)
 				if w.Takes { // it may have kept the next one waiting

@@ -18,10 +18,10 @@ func (l *Locks) BeginClose() {
 	l.mu.Lock()
 	l.closing.Store(true)
 	l.mu.Unlock()
+	l.shut()
 	for _, k := range l.All() {
 		k.carryOut(k.q.Fail(ErrClosed))
 		k.endLinger()
-		k.endPause()
 		k.kick()
 	}
 	for _, k := range l.AllShared() {

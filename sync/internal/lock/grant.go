@@ -24,23 +24,24 @@ type Held struct {
 	deleteOnLoss atomic.Bool           // when it is lost, what is left of it is removed without waiting for its owner to react: see Revoke and Locks.Forced
 	force        atomic.Int64          // the Moment at which somebody last said that it was deleted on purpose; 0: nobody has. See said
 	kept         atomic.Bool           // it lingers, or has lingered and nobody was admitted since
-	reported     atomic.Bool           // its loss was
 	watched      bool                  // Changes has named it; guarded by Locks.mu
 
 	// Guarded by Key.mu.
-	stage stage         // how far its end has come
-	late  bool          // its last owner exited after the deadline, or a loss
-	loss  *Loss         // set once
-	by    *Owner        // the owner whose exit ended it; nil: none
-	mark  Moment        // see below
-	freed chan struct{} // closed when the release is over; made when its first answer has not said so
+	reported bool          // its loss was
+	stage    stage         // how far its end has come
+	late     bool          // its last owner exited after the deadline, or a loss
+	from     *Taking       // by which it was taken from a ticket; nil: it was not
+	loss     *Loss         // set once
+	by       *Owner        // the owner whose exit ended it; nil: none
+	mark     Moment        // see below
+	freed    chan struct{} // closed when the release is over; made when its first answer has not said so
 }
 
 // Held.mark is a moment until which Redis keeps the key taken, or is to:
 //
 //	set by         | until when                               | read by
 //	---------------+------------------------------------------+----------------------------------------
-//	newGrantLocked | the ticket that g was taken from lasts   | bequestLocked, while nobody owns g
+//	newGrantLocked | the ticket that g was taken from lasts   | send, if nobody comes to own it
 //	admit          | 0: g has an owner                        |
 //	release        | MinHold or a bequest keeps the key taken | send, for each statement that releases g
 //	               |                                          | quietUntilLocked: nothing is pending before
@@ -57,8 +58,8 @@ func (k *Key) newGrantLocked() *Held {
 		Shard:  k.l.wire.Shard(k.name) + "|" + k.set.Timeout.String(),
 		Period: k.set.Lease.Period, Margin: k.set.Lease.Margin, SentAt: k.l.leases.Dated(k.l.zero.Add(time.Duration(c.Sent))), Owner: g,
 	}))
-	if g.fromLocked() != "" {
-		g.mark = Moment(c.Sent.Add(c.Lease)) // see bequestLocked; whom it was taken for owns it without
+	if k.took == g.n && k.takes.From != "" {
+		g.from, g.mark = k.takes, k.takes.until
 	}
 	k.cur.Store(g)
 	k.l.register(g)

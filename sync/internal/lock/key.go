@@ -31,7 +31,7 @@ type Key struct {
 	others       atomic.Int64         // the Moment at which a foreign holder was last seen; 0: never
 	lingersUntil atomic.Int64         // the Moment until which the lock lingers, or last did
 	timed        atomic.Int64         // the Moment at which the first timer of lingered fires; 0: none is set
-	paused       atomic.Bool          // the lock does not linger for now: see pauseLinger
+	pausedUntil  atomic.Int64         // the Moment before which the lock does not linger: see pauseLinger
 
 	// Guarded by mu.
 	talk     conversation.Conversation
@@ -254,6 +254,9 @@ func (k *Key) take(e conversation.Event, cmd *command, a *lettucecompat.Answer) 
 		return conversation.None
 	}
 	got := k.talk.Grant.Record
+	if e.Kind == conversation.Has && e.Record == k.took && e.Record == got {
+		k.takes.lasts(e, &k.talk)
+	}
 	called := got != had && k.hasLocked() && got != k.took && (cmd == nil || cmd.InLine && cmd.Keep > 0 && got != cmd.N)
 	if cmd != nil {
 		k.flying--

@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"maps"
 	"time"
 
 	"github.com/anteroom/anteroom/queue"
@@ -23,7 +24,7 @@ func (g *Held) Lingers() bool { return g.k.q.Word().State() == queue.Lingers && 
 // or somebody waits here, or may wait elsewhere: the message may be lost, so each Linger Redis is asked.
 func (o *Owner) keep(now time.Duration) bool {
 	g, k := o.g, o.g.k
-	if k.paused.Load() || g.mustReturn(now) || !k.l.wire.Listening() {
+	if int64(now) < k.pausedUntil.Load() || g.mustReturn(now) || !k.l.wire.Listening() {
 		return false
 	}
 	until := now + min(k.set.Linger, g.lease.Load().Remaining(now)/2)
@@ -65,21 +66,30 @@ func (k *Key) lingered(set Moment) {
 	k.endLinger()
 }
 
-// pauseLinger: another client was seen. The key stays in use until the pause is over, so as to remember it.
+// pauseLinger: another client was seen. A pause that runs is not prolonged.
 func (k *Key) pauseLinger() {
-	if k.set.Linger > 0 && !k.l.closing.Load() && k.paused.CompareAndSwap(false, true) {
-		k.refs.Add(1)
-		time.AfterFunc(lingerPause, k.endPause)
-		if k.l.closing.Load() { // BeginClose may have visited k before
-			k.endPause()
-		}
+	now := k.l.now()
+	if until := k.pausedUntil.Load(); k.set.Linger > 0 && int64(now) >= until {
+		k.pausedUntil.CompareAndSwap(until, int64(now+lingerPause))
 	}
 }
 
-func (k *Key) endPause() {
-	if k.paused.CompareAndSwap(true, false) {
-		k.Done()
+// rememberPauseLocked keeps the pause of k, which is not used any more, for the next Key of its name. Those that are over are
+// forgotten each time they may be half of all.
+func (l *Locks) rememberPauseLocked(k *Key) {
+	until := Moment(k.pausedUntil.Load())
+	if until == 0 || l.closing.Load() {
+		return
 	}
+	now := l.now()
+	if until <= now {
+		return
+	}
+	if len(l.pauses) >= l.tooMany {
+		maps.DeleteFunc(l.pauses, func(_ string, until Moment) bool { return until <= now })
+		l.tooMany = 2*len(l.pauses) + 16
+	}
+	l.pauses[k.name] = until
 }
 
 // checkLinger releases g if it lingers and must not.

@@ -162,7 +162,7 @@ func TestLinger_AMessageBeforeTheAnswer(t *testing.T) {
 	}
 }
 
-// Nothing is in use after a close, also where the lock was not to linger for now.
+// A key is not in use because it is not to linger for now, and nothing is after a close.
 func TestLinger_ACloseEndsThePause(t *testing.T) {
 	t.Parallel()
 	_, client := fresh(t)
@@ -171,8 +171,13 @@ func TestLinger_ACloseEndsThePause(t *testing.T) {
 	k := o.g.k
 	k.pauseLinger()
 	mustRelease(t, o)
-	if len(p.All()) != 1 {
+	if n := len(p.All()); n != 0 {
+		t.Errorf("%d keys are in use", n)
+	}
+	if again := p.Key("k", p.set); again.pausedUntil.Load() != k.pausedUntil.Load() {
 		t.Error("the pause is forgotten")
+	} else {
+		again.Done()
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), pace.Hang)
 	defer cancel()

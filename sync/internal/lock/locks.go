@@ -60,6 +60,8 @@ type Locks struct {
 	unheard atomic.Uint64 // of the last one before the subscription came up: what was said after its answer may be lost
 
 	closing   atomic.Bool
+	open      context.Context // ends with closing
+	shut      context.CancelFunc
 	unsettled atomic.Int64 // conversations that are not settled, and callers that give a grant back and come again
 	flying    atomic.Int64 // statements that were not dealt with yet
 	waiters   sync.Pool    // of *queue.Waiter: a channel must not leave a test bubble that has these Locks
@@ -70,21 +72,24 @@ type Locks struct {
 	shared        map[string]*SharedKey
 	units         map[uint64]registrable // of those
 	registrations uint64
-	lost          map[uint64]*Held // lost, and their owner, who cannot be notified, has not exited
-	young         []trackable      // that have come a moment ago, in that order: see grow
-	growing       bool             // grow runs, or is to
-	came          []uint64         // since Changes was called
-	went          []uint64         // of those that Changes has named
-	final         bool             // Settle has found nothing left: see base.stirLocked
-	changed       chan struct{}    // closed and replaced when Close may have less to wait for
+	pauses        map[string]Moment // of keys that are not in use: until when they do not linger
+	tooMany       int               // pauses to look for some that are over
+	lost          map[uint64]*Held  // lost, and their owner, who cannot be notified, has not exited
+	young         []trackable       // that have come a moment ago, in that order: see grow
+	growing       bool              // grow runs, or is to
+	came          []uint64          // since Changes was called
+	went          []uint64          // of those that Changes has named
+	final         bool              // Settle has found nothing left: see base.stirLocked
+	changed       chan struct{}     // closed and replaced when Close may have less to wait for
 }
 
 // New returns the Locks of a client, and starts its renewals.
 func New(cfg Config) *Locks {
 	l := &Locks{
-		cfg: cfg, wire: cfg.Wire, keys: map[string]*Key{}, shared: map[string]*SharedKey{}, units: map[uint64]registrable{}, grants: map[uint64]*Held{}, lost: map[uint64]*Held{},
+		cfg: cfg, wire: cfg.Wire, keys: map[string]*Key{}, shared: map[string]*SharedKey{}, units: map[uint64]registrable{}, grants: map[uint64]*Held{}, pauses: map[string]Moment{}, lost: map[uint64]*Held{},
 		changed: make(chan struct{}), waiters: sync.Pool{New: func() any { return new(queue.Waiter) }},
 	}
+	l.open, l.shut = context.WithCancel(context.Background())
 	l.number.Store(max(uint64(time.Now().UnixMicro()), lettucecompat.FirstNumber))
 	cfg.Renewal.Sender = sender{l}
 	cfg.Renewal.OnLost = func(lease *renewal.Lease) {
@@ -130,6 +135,10 @@ func (l *Locks) Key(name string, s *Settings) *Key {
 	k.refs.Store(1)
 	k.talk.Terms = k.times
 	k.q.Init(s.Fair, l.zero)
+	if until, is := l.pauses[name]; is {
+		k.pausedUntil.Store(int64(until))
+		delete(l.pauses, name)
+	}
 	l.keys[name] = k
 	return k
 }
@@ -145,6 +154,7 @@ func (k *Key) Done() {
 	defer l.mu.Unlock()
 	if l.keys[k.name] == k {
 		delete(l.keys, k.name)
+		l.rememberPauseLocked(k)
 	}
 	l.changedLocked()
 }

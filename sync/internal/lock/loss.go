@@ -59,7 +59,11 @@ func (g *Held) LossOr(reason renewal.Reason) *Loss {
 
 // report reports the loss, once. What is lost while it lingers nobody has lost.
 func (g *Held) report(l *Loss) {
-	if lingered := l.Owner == nil && g.kept.Load(); !lingered && !g.reported.Swap(true) {
+	g.k.mu.Lock()
+	silent := g.reported || l.Owner == nil && g.kept.Load()
+	g.reported = g.reported || !silent
+	g.k.mu.Unlock()
+	if !silent {
 		g.k.l.cfg.Reporter.Lost(g, l)
 	}
 }

@@ -89,6 +89,9 @@ func (o *Owner) Note() string { return o.more().Note }
 // Deadline returns until when the lock can be relied on without a further renewal.
 func (o *Owner) Deadline() time.Time { return o.g.lease.Load().Deadline() }
 
+// Entered returns how many units of o have not exited.
+func (o *Owner) Entered() int { return int(o.units.Load()) }
+
 // Again adds a unit to o, one more Exit of which is due then. The error is that of queue.Synchronizer.ReenterTenure.
 func (o *Owner) Again() error {
 	o.units.Add(1)

@@ -128,7 +128,8 @@ func TestDriver_WhoTakesTheLockSparesTheNext(t *testing.T) {
 	g, k := first.g, first.g.k
 	defer k.Done()
 	next := &Owner{Kind: queue.Refusable, lease: &p.set.Lease, Holder: notify(func(*Loss) {})}
-	next.With(More{Takes: &Taking{}})
+	takes := &Taking{ctx: t.Context(), spoil: func(err error) { t.Error(err) }}
+	next.With(More{Takes: takes})
 	w := &queue.Waiter{Kind: queue.Refusable, Takes: true, Note: next}
 	if _, _, err := k.q.Enter(w); err != nil {
 		t.Fatal(err)
@@ -136,10 +137,10 @@ func TestDriver_WhoTakesTheLockSparesTheNext(t *testing.T) {
 	k.mu.Lock()
 	done := make(chan struct{})
 	go func() { // of another taker, which gives up
-		k.oust()
+		k.takeFrom(first, takes)
 		close(done)
 	}()
-	time.Sleep(50 * time.Millisecond) // it has found both, and asks whether the first owner still has the lock
+	time.Sleep(50 * time.Millisecond) // it has found the first owner, and asks
 	handOff(t, first, w)
 	next.g, next.number = g, w.Number // as admit does
 	next.units.Store(1)

@@ -17,6 +17,9 @@ import (
 // number is that of the unit, so an owner knows whether it has what it has taken. If the answer is lost, the next
 // confirmation of the place settles it.
 
+// Nobody waits in front before Redis was asked whether the ticket is there, and nothing is taken from an owner of this
+// process before Redis has answered: see mayTake.
+
 // Taking is how an owner takes the lock.
 type Taking struct {
 	From  string // the field that it is taken from, or nothing is; "": from any holder
@@ -29,6 +32,14 @@ type Taking struct {
 	// Guarded by Key.mu.
 	tries     int    // so many commands in a row that take the lock had no usable answer
 	notBefore Moment // no further one is sent before
+	until     Moment // Redis keeps what was taken until then, and longer if somebody owns it
+}
+
+// lasts notes for how long Redis keeps what was taken, as e answers.
+func (t *Taking) lasts(e conversation.Event, c *conversation.Conversation) {
+	if at, known := c.SentAt(e.N); known {
+		t.until = max(t.until, Moment(at.Add(e.Lease)))
+	}
 }
 
 // resumes reports whether o takes the lock from a field: what that leaves behind is its own only.
@@ -50,14 +61,6 @@ func (o *Owner) Bequeath(field string, d time.Duration) {
 	o.extra.Store(&more)
 }
 
-// fromLocked returns the field that g was taken from, "" if it was not. The next one is taken once g is over.
-func (g *Held) fromLocked() string {
-	if k := g.k; k.took == g.n {
-		return k.takes.From
-	}
-	return ""
-}
-
 // bequestLocked returns to whom g is left when it is given back, nil where that is nobody. What was taken from a field,
 // and nobody has owned, goes back to that.
 func (g *Held) bequestLocked() *bequest {
@@ -65,7 +68,7 @@ func (g *Held) bequestLocked() *bequest {
 	case g.by != nil:
 		return g.by.more().bequest
 	case g.unownedLocked():
-		return &bequest{field: g.fromLocked(), until: g.mark}
+		return &bequest{field: g.from.From, until: g.from.until}
 	}
 	return nil
 }
@@ -78,7 +81,7 @@ func (g *Held) leavesLocked() bool {
 
 // unownedLocked reports whether nobody owns g, which was taken from a field. It is given back by name even if it is lost:
 // nobody relies on it, and what the field had must go back to it.
-func (g *Held) unownedLocked() bool { return g.fromLocked() != "" && g.Owner() == nil }
+func (g *Held) unownedLocked() bool { return g.from != nil && g.Owner() == nil }
 
 // taker returns how the first waiter takes the lock, nil if it waits for its turn.
 func (k *Key) taker() *Taking {
@@ -90,43 +93,93 @@ func (k *Key) taker() *Taking {
 	return nil
 }
 
-// oust takes the lock from the owner that this process has for the first waiter, if that takes it. One that came by Lock
-// keeps it until it unlocks: a loss would give it to another process. Who resumes is refused if Redis says that it has the
-// lock of that owner: the message that such a lock was taken may be lost.
+// oust takes the lock from the owner that this process has for the first waiter, if that takes it, once Redis has answered. One
+// that came by Lock keeps it until it unlocks: a loss would give it to another process. Who resumes is refused if Redis says
+// that the ticket is not there.
 func (k *Key) oust() {
-	switch t, o := k.taker(), k.Owner(); {
-	case t == nil || o == nil || o.Err() != nil:
-	case t.From != "":
-		go func() {
-			if err := k.mayResume(t.ctx); err != nil {
-				t.spoil(err)
-			}
-		}()
-	case o.Kind.CanNotify():
+	t, o := k.taker(), k.Owner()
+	if t == nil || o == nil || o.Err() != nil || t.From == "" && !o.Kind.CanNotify() {
+		return
+	}
+	go k.takeFrom(o, t)
+}
+
+// takeFrom ends o for t, which Seizes, once Redis has answered, or refuses t.
+func (k *Key) takeFrom(o *Owner, t *Taking) {
+	switch err := k.mayTake(t.ctx, t); {
+	case err != nil:
+		t.spoil(err)
+	case t.From == "":
 		o.g.Revoke(o, renewal.ReasonForced, false, true)
 	}
 }
 
-// mayResume returns ErrNotThere if Redis says that it has the lock of an owner of this process, and errUnanswered if ctx ends
-// before Redis has said anything.
-func (k *Key) mayResume(ctx context.Context) error {
+// mayTake returns after an answer of Redis that lets t take what it wants, or says why it must not: ErrNotThere if its ticket is
+// not there, ErrClosed, or errUnanswered if ctx ends before Redis has said anything.
+func (k *Key) mayTake(ctx context.Context, t *Taking) error {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	defer context.AfterFunc(k.l.open, func() { end(ErrClosed) })()
 	for tries := 0; ; tries++ {
 		o := k.Owner()
-		if o == nil || o.Err() != nil {
-			return nil
+		if o != nil && o.Err() != nil {
+			o = nil
 		}
-		switch o.g.verify(ctx) {
-		case lettucecompat.OutcomeOK:
+		there, err := k.ticket(ctx, t)
+		switch {
+		case there == lettucecompat.OutcomeGone:
 			return ErrNotThere
-		case lettucecompat.OutcomeGone:
+		case there == lettucecompat.OutcomeFailed && lettucecompat.Permanent(err):
+			return failure(there, err)
+		case there != lettucecompat.OutcomeOK:
+		case o == nil:
 			return nil
+		default: // beside the ticket Redis does not have the lock of an owner here, who may not have heard of that
+			if found := o.g.verify(ctx); found == lettucecompat.OutcomeGone || found == lettucecompat.OutcomeOK && t.From == "" {
+				return nil
+			}
 		}
 		select {
 		case <-time.After(pause() << min(tries, 6)):
 		case <-ctx.Done():
+			if k.l.closing.Load() {
+				return ErrClosed
+			}
 			return errUnanswered
 		}
 	}
+}
+
+// ticket asks Redis whether the field is there that t takes the lock from. OutcomeOK without a question if it takes it from
+// anybody, or if this process may have taken it already for one who has not come in.
+func (k *Key) ticket(ctx context.Context, t *Taking) (lettucecompat.Outcome, error) {
+	if t.From == "" || k.brings(t.From) {
+		return lettucecompat.OutcomeOK, nil
+	}
+	r := k.l.wire.Status(ctx, []lettucecompat.Query{{Key: k.name, Field: t.From}}, k.set.Timeout)[0]
+	k.report(r.Err)
+	return r.Outcome, r.Err
+}
+
+// brings reports whether this process may have taken the lock from the field, and nobody owns it yet.
+func (k *Key) brings(field string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.takes == nil || k.takes.From != field || k.took == 0 {
+		return false
+	}
+	g := k.cur.Load()
+	if g == nil || g.n != k.took { // its answer is still to come
+		return k.talk.OpenRecord() == k.took
+	}
+	return g.unownedLocked() && (k.talk.Grant.Record == g.n || k.talk.OpenRecord() == g.n)
+}
+
+// waitsForRedis reports whether o, which takes the lock, has waited for nothing but Redis: not for a goroutine of this process
+// that came by Lock. Such a one keeps the lock from a Seize, and from anybody one that it has lost.
+func (k *Key) waitsForRedis(o *Owner) bool {
+	here := k.Owner()
+	return here == nil || here.Err() == nil && (o.resumes() || here.Kind.CanNotify())
 }
 
 // takeOver sends that the lock is taken.
@@ -177,7 +230,7 @@ func (k *Key) mistakenLocked(o *Owner, g *Held) error {
 		t = *o.more().Takes
 	}
 	switch {
-	case g.fromLocked() == t.From:
+	case g.from == nil && t.From == "", g.from != nil && g.from.From == t.From:
 		return nil
 	case t.From != "" && g.n > t.after:
 		return ErrNotThere
