@@ -342,6 +342,7 @@ func TestSeize_WhateverHoldsIt(t *testing.T) {
 		if _, err := m.Mutex("old").Seize(bg); !errors.Is(err, anteroom.ErrConfig) {
 			t.Errorf("a string may be data: %v", err)
 		}
+		synctest.Wait() // the key is in use until its last command is answered
 		old := mutex(t, m, anteroom.LockConfig{Key: "old", StringHolders: true})
 		ok(t, must[*anteroom.Hold](t)(old.Seize(bg)).Release(bg))
 		synctest.Wait()

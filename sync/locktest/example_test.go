@@ -14,7 +14,7 @@ func Example() {
 	lt := locktest.Start(anteroom.Config{}) // in a test: locktest.NewManager(t, anteroom.Config{})
 	defer lt.Stop()
 	shop := &shop{locks: lt.Manager, stock: 1}
-	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 
 	leave := lt.TakeBy("stock")
