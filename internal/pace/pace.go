@@ -7,6 +7,7 @@ package pace
 
 import (
 	"math"
+	"runtime"
 	"sync"
 	"time"
 )
@@ -53,8 +54,6 @@ func Scale(d time.Duration) time.Duration { return time.Duration(float64(d) * Fa
 // Within reports whether something that took so long kept its bound, which is stretched by the load of now.
 func Within(took, bound time.Duration) bool { return took <= bound || took <= Scale(bound) }
 
-var sink uint64
-
 // spin returns how long the work takes.
 func spin() time.Duration {
 	begin := time.Now()
@@ -64,6 +63,6 @@ func spin() time.Duration {
 		x ^= x >> 7
 		x ^= x << 17
 	}
-	sink = x
+	runtime.KeepAlive(x)
 	return time.Since(begin)
 }

@@ -69,6 +69,7 @@ func (p *play) is(s State) {
 func has(n, record uint64, units int64, lease time.Duration) Event {
 	return Event{Kind: Has, N: n, Record: record, Units: units, Lease: lease}
 }
+
 func called(n uint64, units int64) Event {
 	return Event{Kind: Called, N: n, Record: n, Units: units, Lease: kept}
 }

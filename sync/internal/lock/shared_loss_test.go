@@ -19,7 +19,6 @@ import (
 
 // A reader is inside, and Redis refuses: the question who waits elsewhere has the pauses of an outage, too.
 func TestUnits_AnOutageHasItsPauses(t *testing.T) {
-
 	c := hasUnits(t, 1)
 	d := queue.Demand{Units: 1, Used: 1, Keep: 1, Readers: 1}
 	now, n, sent := 1100*ms, uint64(2), 0
