@@ -7,17 +7,23 @@ import (
 	"time"
 )
 
-var seeds = flag.Int("seeds", 80, "how many random worlds TestConversation plays of each kind")
+var seeds = flag.Int("seeds", 80, "how many random worlds TestConversation_Lab plays of each kind")
 
-// TestConversation lets processes share one lock, for 25 s over a network and on machines that fail in many ways and then
-// for 15 s without faults. What they rely on is Never more than there is, or, where the lock is deleted, nobody keeps its
+// TestConversation_Lab lets processes share one lock, for 25 s over a network and on machines that fail in many ways and then
+// for 15 s without faults. What they rely on is never more than there is, or, where the lock is deleted, nobody keeps its
 // units over a writer. Without faults everybody gets in, and at the end nothing is left behind.
-func TestConversation(t *testing.T) {
+func TestConversation_Lab(t *testing.T) { playAll(t, *seeds) }
+
+// TestConversation is the beginning of TestConversation_Lab.
+func TestConversation(t *testing.T) { playAll(t, (*seeds+19)/20) }
+
+func playAll(t *testing.T, seeds int) {
 	for _, kind := range []string{"mutex", "rw", "semaphore", "capacities", "mutex, deleted", "rw, deleted", "semaphore, deleted"} {
 		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
 			stats := map[string]int{}
 			var worst, idle Moment
-			for seed := range *seeds {
+			for seed := range seeds {
 				w := playRandom(t, kind, seed, stats, &idle)
 				worst = max(worst, w.worst)
 			}

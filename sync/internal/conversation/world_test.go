@@ -33,6 +33,7 @@ func (e *events) Push(x any)   { *e = append(*e, x.(event)) }
 func (e *events) Pop() any     { o := *e; x := o[len(o)-1]; *e = o[:len(o)-1]; return x }
 
 type world struct {
+	who    []*process // of check: it runs at each step, and makes no garbage
 	now    Moment
 	seq    int
 	q      events
@@ -374,7 +375,7 @@ func (k *process) step() {
 
 // check searches for units that two clients rely on.
 func (w *world) check() {
-	sum, least, who := int64(0), int64(every), ""
+	sum, least, who := int64(0), int64(every), w.who[:0]
 	for _, k := range w.all {
 		n := int64(0)
 		if k.c.State == Holding && w.now < k.until {
@@ -388,15 +389,20 @@ func (w *world) check() {
 		}
 		if n > 0 {
 			sum, least = sum+n, min(least, w.redis.capacity[k.i])
-			who += fmt.Sprintf(" c%d has %d (until %v, reacts %v)", k.i, n, k.until, k.reacts)
+			who = append(who, k)
 		}
 		if used := k.used(); used > 0 && w.now < k.until && used > k.c.Units {
 			w.violated("c%d uses %d of %d", k.i, used, k.c.Units)
 		}
 	}
 	if sum > least && !w.deleted {
-		w.violated("%d units of %d:%s", sum, least, who)
+		text := ""
+		for _, k := range who {
+			text += fmt.Sprintf(" c%d: %v, %d units until %v, %d react until %v;", k.i, k.c.State, k.c.Units, k.until, k.reacting, k.reacts)
+		}
+		w.violated("%d units of %d:%s", sum, least, text)
 	}
+	w.who = who
 }
 
 func (k *process) send(s Command) {
