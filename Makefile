@@ -154,7 +154,7 @@ cover: redis
 	$(GO) test -cover ./queue ./renewal ./watchdog ./lettuce_compat ./sync/... ./metrics
 
 # How large everything is: lines without tests, names that sync exports, words of docs.
-COUNTED = sync sync/observe sync/internal/lock sync/internal/report lettuce_compat queue renewal watchdog
+COUNTED = sync sync/observe sync/internal/conversation sync/internal/lock sync/internal/report lettuce_compat queue renewal watchdog
 count:
 	@for p in $(COUNTED); do echo "$$(cat $$(ls $$p/*.go | grep -v _test.go) | wc -l) lines of Go in $$p"; done; \
 	echo "$$(cat lettuce_compat/lua/*.lua | wc -l) lines of Lua"; \
