@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/anteroom/anteroom/internal/pace"
 	"github.com/anteroom/anteroom/internal/testredis"
 	anteroom "github.com/anteroom/anteroom/sync"
 	"github.com/anteroom/anteroom/sync/observe"
@@ -48,7 +49,7 @@ func TestManaged_WhatAServiceForbids(t *testing.T) {
 			}
 			ok(t, admin.Do(bg, rules...).Err())
 			user := func(o *redis.Options) { o.Username, o.Password = "app", "pw" }
-			cfg := anteroom.Config{Defaults: anteroom.LockConfig{
+			cfg := anteroom.Config{CommandTimeout: pace.Scale(time.Second), Defaults: anteroom.LockConfig{
 				LeaseTime: time.Minute, Fencing: true, Replicas: c.replicas, ReplicaTimeout: 10 * time.Millisecond,
 			}}
 			a, events := manager(t, s.Client(t, user), cfg)

@@ -108,7 +108,7 @@ func connect(cmd *cobra.Command) (redis.UniversalClient, error) {
 		return nil, err
 	}
 	timeout, _ := cmd.Flags().GetDuration("timeout") // 0 for a command without it
-	client, err := lettucecompat.Open(text, lettucecompat.Options{CommandTimeout: timeout})
+	client, err := lettucecompat.Open(text, lettucecompat.Options{CommandTimeout: cmp.Or(timeout, commandTimeout)})
 	if err != nil {
 		return nil, usageError("%s: %w", from, err)
 	}

@@ -24,6 +24,9 @@ import (
 // left in Redis. After that the lease removes it.
 const cleanUpTime = 2 * time.Second
 
+// commandTimeout bounds each answer of Redis to exec and lock; 0: as the library does. Tests put another here.
+var commandTimeout time.Duration
+
 // execution is one run of exec or lock, from the wait for the lock to its release.
 type execution struct {
 	flags       execFlags
@@ -52,7 +55,9 @@ func begin(cmd *cobra.Command, f execFlags, cfg anteroom.LockConfig) (*execution
 		return nil, err
 	}
 	x := &execution{flags: f, errs: newVoice(cmd.ErrOrStderr()), signals: make(chan os.Signal, 64), key: cfg.Key, rdb: rdb}
-	x.m, err = anteroom.NewManager(rdb, anteroom.Config{Dialect: anteroom.Dialect(written), Logger: slog.New(slog.DiscardHandler), OnEvent: x.event})
+	x.m, err = anteroom.NewManager(rdb, anteroom.Config{
+		Dialect: anteroom.Dialect(written), CommandTimeout: commandTimeout, Logger: slog.New(slog.DiscardHandler), OnEvent: x.event,
+	})
 	if err != nil {
 		_ = rdb.Close()
 		x.errs.close()

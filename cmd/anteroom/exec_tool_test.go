@@ -61,11 +61,14 @@ func startTool(t *testing.T, url string, args ...string) *execTool {
 	return startCommand(t, exec.Command(os.Args[0], args...), url)
 }
 
+// answerTime is for how long the tool waits for an answer of Redis. A second, its default, is little for a loaded machine.
+func answerTime() time.Duration { return min(pace.Scale(time.Second), 5*time.Second) }
+
 func startCommand(t *testing.T, cmd *exec.Cmd, url string) *execTool {
 	t.Helper()
 	c := &execTool{Cmd: cmd, t: t, lines: make(chan string, 256), errs: &screenTail{}, ended: make(chan struct{})}
 	// With the race detector the program would sleep for a second before it ends.
-	c.Env = append(environWithout(asCommand+"=1", "GORACE=atexit_sleep_ms=0", redisVariable+"="+url), c.Env...)
+	c.Env = append(environWithout(asCommand+"=1", "GORACE=atexit_sleep_ms=0", answerLimit+"="+answerTime().String(), redisVariable+"="+url), c.Env...)
 	c.Stderr = c.errs
 	var err error
 	if c.in, err = c.StdinPipe(); err != nil {

@@ -51,10 +51,11 @@ func TestExec_GoneBeforeTheStart(t *testing.T) {
 	url, network := relay(t, s)
 	startTool(t, url, "exec", "k", "--", "true").expect(0) // loads the scripts
 	other := hold(t, func() *anteroom.Mutex { m, _ := client(t, s, anteroom.Config{}); return m.Mutex("gone") }())
+	late := answerTime() / 2 // time enough to delete the lock, and for the tool to notice that
 	c := startTool(t, url, "exec", "gone", "--", "echo", "ran")
 	m, _ := client(t, s, anteroom.Config{})
 	awaitLine(t, m, "gone", 1)
-	network.OnRequest(aNote, 1, faultnet.Late(600*time.Millisecond))
+	network.OnRequest(aNote, 1, faultnet.Late(late))
 	must(t, other.Release(t.Context()))
 	for end := time.Now().Add(execPatience); ; time.Sleep(5 * time.Millisecond) {
 		if h, err := m.Inspect(t.Context(), "gone"); err == nil && h.Locked && h.InLine == 0 {

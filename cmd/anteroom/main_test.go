@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -18,6 +19,9 @@ const asCommand = "ANTEROOM_TEST_AS_COMMAND"
 
 // systemLacks makes this test program, as the command, find a system that lacks the abilities of these names.
 const systemLacks = "ANTEROOM_TEST_SYSTEM_LACKS"
+
+// answerLimit makes this test program, as the command, wait so long for an answer of Redis: see startCommand.
+const answerLimit = "ANTEROOM_TEST_ANSWER_LIMIT"
 
 // lacking returns a system with all abilities but those named.
 func lacking(names string) abilities {
@@ -51,6 +55,7 @@ func TestMain(m *testing.M) {
 		if lacks := os.Getenv(systemLacks); lacks != "" {
 			ownSystem = func() abilities { return lacking(lacks) }
 		}
+		commandTimeout, _ = time.ParseDuration(os.Getenv(answerLimit))
 		main()
 	}
 	if len(os.Args) > 1 && strings.HasPrefix(os.Args[1], "exec-") {

@@ -17,6 +17,8 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
+var workTime = flag.Duration("work", 2*time.Second, "how long the work on a request takes")
+
 func main() {
 	url := flag.String("redis", "redis://localhost:6379", "URL of Redis")
 	addr := flag.String("listen", "localhost:8080", "where to serve")
@@ -87,10 +89,10 @@ func checkout(m *anteroom.Manager) http.HandlerFunc {
 	}
 }
 
-// work takes 2 s, unless the user leaves or the lock is lost.
+// work takes its time, unless the user leaves or the lock is lost.
 func work(ctx context.Context) error {
 	select {
-	case <-time.After(2 * time.Second):
+	case <-time.After(*workTime):
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
