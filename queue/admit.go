@@ -1,147 +1,204 @@
 package queue
 
-// This file is about who comes into a Gate next, and who waits.
+// This file is about who comes in next, and who waits.
 
 // settleLocked ends a transition: it admits those who may come in now, and orders the caller to state what has changed for
-// Redis. together: readers that wait come in before the first writer, if the Gate is not fair; so it is after a writer.
-func (g *Gate) settleLocked(together bool) Order {
-	g.arrangeLocked(together)
-	if n := g.needLocked(); n != g.stated {
-		g.stated = n
-		return Restate
+// the server. together: shared waiters come in before the first exclusive one, unless the policy is fair; so it is after an
+// exclusive stay.
+func (s *Synchronizer) settleLocked(together bool) Order {
+	s.arrangeLocked(together)
+	n, before := s.needLocked(), s.statedFlags
+	if n.keep == s.statedKeep && n.want == s.statedWant && n.flags == before {
+		return Nothing
 	}
-	return Nothing
+	s.statedKeep, s.statedWant, s.statedFlags = n.keep, n.want, n.flags
+	switch {
+	case n.flags&before&needBack != 0: // who gives them back states what is needed then
+		return Nothing
+	case n.flags&needBack != 0:
+		return GiveBack
+	}
+	return Restate
 }
 
 // arrangeLocked admits those who may come in now, and opens or closes the gate. The first reader of a turn comes in while
-// the gate is closed, so that its exit is noticed if it was the only one.
-func (g *Gate) arrangeLocked(together bool) {
-	if g.contended {
-		g.admitsLocked() // notices the end of the turn
+// it is closed, so that its exit is noticed if it was the only one. together: an exclusive one may have left.
+func (s *Synchronizer) arrangeLocked(together bool) {
+	if s.contended {
+		s.admitsLocked() // notices the end of the turn
 	}
-	g.passLocked(together)
-	open := g.all > 0 && g.units > 0 && !g.over && !g.lost && !g.closed && g.writer == nil &&
-		(g.waiters.len == 0 || g.heir != nil) && g.admissionsLocked() > 1
-	switch isOpen := g.word.Load()&closedBit == 0; {
+	admitted := s.passLocked(together)
+	word := s.word.Load()
+	if together && word&exclusiveBit == 0 {
+		s.owner.Store(nil)
+	}
+	if s.p.Returns && s.units > 0 && s.waiters.len == 0 && !s.lingers && word&exclusiveBit == 0 {
+		s.over = true
+	}
+	open := (s.heir != nil || s.waiters.len == 0 && (!s.p.Returns || s.lingers)) && word&exclusiveBit == 0 && s.p.All > 0 &&
+		s.units > 0 && !s.over && !s.lost && !s.closed && s.since(word) > 1
+	switch isOpen := word&closedBit == 0; {
 	case open && !isOpen:
-		g.word.And(^uint64(closedBit))
+		if s.lingers {
+			s.word.Or(lingersBit)
+		} else if word&lingersBit != 0 {
+			s.word.And(^uint64(lingersBit))
+		}
+		s.word.And(^uint64(closedBit))
 	case !open && isOpen:
-		g.word.Or(closedBit)
+		s.word.Or(closedBit)
+	}
+	if admitted != nil {
+		admitted.unpark(true) // last, since it may need mu soon
 	}
 }
 
-// passLocked admits the head, and those after it as long as the units suffice. With a reader all readers that wait come in, in a
-// fair Gate those before the first writer. If the Gate is not fair and nobody is owed, they are woken instead, and come
-// in when they run, unless a newcomer is quicker. An heir whose wake-up is on its way passes on, so no other is woken.
-func (g *Gate) passLocked(together bool) {
-	if g.lost && g.word.Load()&insideMask == 0 && g.writer == nil && g.loose == 0 {
-		g.lost = false
+// passLocked admits the head, and those after it as long as the units suffice. With a shared waiter all others that wait
+// come in, if the policy is fair those before the first exclusive one. If it is not, and nobody is owed, they are unparked
+// instead, and come in when they run, unless a newcomer is quicker. An heir whose unpark is on its way passes on, so no
+// other is unparked. It returns an exclusive one that it has admitted, for its caller to unpark.
+func (s *Synchronizer) passLocked(together bool) (admitted *Waiter) {
+	if s.lost && s.word.Load()&(insideMask|exclusiveBit) == 0 && s.loose == 0 {
+		s.lost = false
+		s.grant.Store(0)
 	}
-	together = together || g.heir != nil && !g.whole(g.heir)
-	g.heir = nil
-	if g.waiters.len == 0 || !g.admitsLocked() {
-		return
+	together = together || s.heir != nil && !s.alone(s.heir.Stay)
+	s.heir = nil
+	if s.waiters.len == 0 || !s.admitsLocked() {
+		return nil
 	}
-	together = together && g.writers < g.waiters.len
-	barge := !g.fair && g.all > 0 && g.owed == 0
-	for w := g.waiters.head; w != nil; {
+	together = together && s.waiters.exclusives < s.waiters.len
+	barge := !s.p.Fair && s.p.All > 0 && s.owed == 0
+	for w := s.waiters.head; w != nil; {
 		next := w.next
 		switch {
-		case together && !g.fair && g.whole(w) && !w.owed: // the readers behind it pass it
-		case g.barredLocked(w) || !g.sufficesLocked(w):
-			return
-		case barge && g.heir == nil && (w.woken || g.whole(w)):
-			g.heir = w
-			w.wake(false)
-			return
+		case together && !s.p.Fair && s.alone(w.Stay) && !w.owed: // the shared ones behind it pass it
+		case s.barredLocked(w) || !s.sufficesLocked(w):
+			return nil
+		case barge && s.heir == nil && (w.woken || s.alone(w.Stay)):
+			s.heir = w
+			w.unpark(false)
+			return nil
 		case barge:
-			if g.heir == nil {
-				g.heir = w
+			if s.heir == nil {
+				s.heir = w
 			}
-			w.wake(false)
+			w.unpark(false)
 			together = true
 		default:
-			together = g.all > 0 && !g.whole(w)
-			g.dequeueLocked(w)
-			g.admitLocked(w)
-			w.wake(true) // from here on only its goroutine knows w
+			together = s.p.All > 0
+			s.dequeueLocked(w)
+			s.admitLocked(w)
+			if s.alone(w.Stay) {
+				return w
+			}
+			w.unpark(true) // from here on only its goroutine knows w
 		}
 		w = next
 	}
+	return nil
 }
 
-// whole reports whether w is a writer.
-func (g *Gate) whole(w *Waiter) bool { return w.Need == g.all }
+// alone reports whether w is exclusive.
+func (s *Synchronizer) alone(w *Stay) bool { return w.Need == s.p.All }
 
-// barredLocked reports whether those inside keep w out, whatever Redis gives.
-func (g *Gate) barredLocked(w *Waiter) bool {
-	if !g.whole(w) {
-		return g.writer != nil
+// barredLocked reports whether those inside keep w out, whatever the server grants.
+func (s *Synchronizer) barredLocked(w *Waiter) bool {
+	if !s.alone(w.Stay) {
+		return s.word.Load()&exclusiveBit != 0
 	}
-	// Close first, then count: a reader that joins after this sees the bit, and one that joined before is counted (I15).
-	return g.word.Or(closedBit)&insideMask > 0 || g.held > 0 || g.writer != nil
+	// Close first, then count: who comes in by the word after this sees the bit, and who did before is counted (I12).
+	s.closeLocked()
+	return s.word.Load()&(insideMask|exclusiveBit) > 0 || s.held > 0
+}
+
+// withLocked is how many units the process needs with w inside: one is enough for all readers.
+func (s *Synchronizer) withLocked(w *Waiter) int32 {
+	if s.p.All == 0 {
+		return s.held + s.loose + w.Need
+	}
+	return w.Need
 }
 
 // sufficesLocked reports whether the units suffice with w inside.
-func (g *Gate) sufficesLocked(w *Waiter) bool { return g.withLocked(w) <= g.units }
+func (s *Synchronizer) sufficesLocked(w *Waiter) bool { return s.withLocked(w) <= s.units }
+
+// admitsLocked reports whether anybody may come in now for whom the units suffice. It notices the end of the turn.
+func (s *Synchronizer) admitsLocked() bool {
+	if s.over || s.lost || s.closed || s.units == 0 {
+		return false
+	}
+	if !s.contended && s.deadline == Forever {
+		return true
+	}
+	now := s.now()
+	s.over = s.contended && now >= s.turnEnds
+	return !s.over && now < s.deadline
+}
 
 // admitLocked lets w in, which is not linked.
-func (g *Gate) admitLocked(w *Waiter) {
+func (s *Synchronizer) admitLocked(w *Waiter) {
 	admission := uint64(oneAdmission)
 	switch {
-	case g.whole(w):
-		g.writer = w
+	case s.alone(w.Stay):
+		admission |= exclusiveBit
+		s.owner.Store(w.Stay)
+		s.selfWait = false
 	case w.Kind.CanNotify():
-		g.held += w.Need
-	case g.all == 0:
-		g.loose += w.Need
+		s.held += w.Need
+	case s.p.All == 0:
+		s.loose += w.Need
 	default:
 		admission = oneReader
 	}
-	g.word.Add(admission)
-	w.phase, w.Grant = phaseIn, g.grant
+	word := s.word.Add(admission)
+	w.in, w.count, w.way, w.losses, w.number = true, 0, byMu, s.losses, numberOf(word)
+	w.phase, w.Grant, w.HandOffs = phaseIn, s.grant.Load(), s.since(word-oneAdmission)
 }
 
-// enqueueLocked links w as the last, or if it is First as the first but for a Try.
-func (g *Gate) enqueueLocked(w *Waiter) {
+// enqueueLocked links w as the last, or if it is First or Takes, behind a Try and those that Take already.
+func (s *Synchronizer) enqueueLocked(w *Waiter) {
 	if w.ready == nil {
 		w.ready = make(chan bool, 1)
 	}
 	if w.Began == 0 {
-		w.Began = g.now()
+		w.Began = s.now()
 	}
 	w.phase = phaseQueued
-	behind := g.waiters.tail
-	if w.First {
+	if o := s.owner.Load(); o != nil && w.Goroutine != 0 && w.Goroutine == o.Goroutine {
+		s.selfWait = true
+	}
+	behind := s.waiters.tail
+	if w.First || w.Takes {
 		behind = nil
-		if head := g.waiters.head; head != nil && head.Kind.IsTry() {
-			behind = head
+		for other := s.waiters.head; other != nil && (other.Kind.IsTry() || other.Takes); other = other.next {
+			behind = other
 		}
 	}
-	g.waiters.insertAfter(behind, w)
-	if g.whole(w) {
-		g.writers++
+	s.waiters.insertAfter(behind, w)
+	if s.alone(w.Stay) {
+		s.waiters.exclusives++
 	}
-	if w.First || w.Kind.IsTry() {
-		g.oweLocked(w)
+	if w.First || w.Takes {
+		s.oweLocked(w)
 	}
 }
 
 // dequeueLocked unlinks w.
-func (g *Gate) dequeueLocked(w *Waiter) {
-	g.waiters.remove(w)
-	if g.whole(w) {
-		g.writers--
+func (s *Synchronizer) dequeueLocked(w *Waiter) {
+	s.waiters.remove(w)
+	if s.alone(w.Stay) {
+		s.waiters.exclusives--
 	}
 	if w.owed {
-		g.owed--
+		s.owed--
 	}
 }
 
 // oweLocked lets nobody pass w any more.
-func (g *Gate) oweLocked(w *Waiter) {
+func (s *Synchronizer) oweLocked(w *Waiter) {
 	if !w.owed {
 		w.owed = true
-		g.owed++
+		s.owed++
 	}
 }

@@ -1,171 +1,109 @@
 // Package queue is part of the implementation of sync, and not covered by SemVer. It lets the goroutines of one process wait
-// for one key, and decides which of them is next.
+// for one key, and decides which of them comes in.
 //
 // # Scope
 //
-// A Synchronizer serves one key that a single owner has at a time, a Gate one that many can share. They know nothing of
-// Redis, leases or metrics, start no goroutine and no timer, and call no other code. What has changed for Redis they
-// return as an Order to the caller of the transition. The sections up to the first invariants are about the Synchronizer;
-// "The Gate" says what differs.
+// A Synchronizer knows units that a server has granted to this process, waiters of which each needs some of them, exclusive
+// or shared, and those inside. It knows nothing of Redis, leases or metrics, starts no goroutine and no timer, and calls no
+// other code. A Policy makes it one of three:
+//
+//	             units               a waiter needs                 who leaves ends the turn   unused units
+//	Mutex        1                   1: exclusive                   as its Release says        go back at once, or linger
+//	RWMutex      All                 All: exclusive, or 1: shared   never: see Contended       stay until Shrink
+//	Semaphore    what is asked for   n: shared                      never: see Contended       stay until Shrink
+//
+// A Mutex is an RWMutex that nobody reads. The readers of a process need one unit together, permits need one each.
+//
+// A Waiter waits. It is used again for others, with the channel on which it parks. With its admission begins a Stay, which
+// belongs to one caller and counts its entries; the last Release ends it.
 //
 // # Origin
 //
 // The shape is that of java.util.concurrent's AbstractQueuedSynchronizer, on which the design document builds
-// (docs/internals/decisions.md §5): one word of state, a first-in-first-out queue of parked waiters, and a loop in
-// which the first waiter tries again whenever it is woken. Being first does not guarantee success; it only gives the
-// right to contend. The rule against starvation in non-fair mode is that of Go's sync.Mutex, and the fair hand-off
-// that of golang.org/x/sync/semaphore. Three things differ from them.
+// (docs/internals/decisions.md §5): a word, a first-in-first-out queue of parked waiters, exclusive and shared acquisition,
+// and a loop in which a waiter tries again whenever it is unparked. Barging and its bound are those of Go's sync.Mutex, the
+// hand-off of a fair one that of x/sync/semaphore, and readers come and go as in sync.RWMutex. Three things differ.
 //
-//   - The lock is not made here. A server grants it to the process, and the grant passes through many local owners
-//     before it is released. So there are states between free and owned, and an attempt belongs to the key rather
-//     than to a waiter: when the head gives up, the attempt continues for the next head.
-//   - The lock can be lost. When a grant is lost, the tenure of an owner that can be notified ends immediately.
-//     An owner that cannot be notified (a Lock, which has no context and no error) keeps the lock closed in this
-//     process until it exits.
-//   - Every decision is made under one short mutex, not by compare-and-swap loops on the links of the queue. Parking
-//     in Go is a channel, a waiter may be cancelled at any place and time, and a mutex held for a few loads and
-//     stores costs less than the proofs that the lock-free way needs.
+//   - The units are not made here. They pass through many local stays before they go back, and what is asked for belongs to
+//     the key rather than to a waiter. Whoever changes what the server must be told learns that by the Order, reads Demand,
+//     and states it. Demand says what is true now, so it does no harm if a later order is carried out first.
+//   - Units can be lost. That ends the stays of those who can be notified. Who cannot (a Lock has no context and no error)
+//     keeps the key closed in this process until it leaves.
+//   - What the word alone does not decide is decided under one short mutex. Parking in Go is a channel, a waiter may be
+//     cancelled at any place and time, and the mutex costs less than the proofs that a lock-free queue needs.
 //
-// # Picture
+// # States
 //
-//	       31      24 23      16 15              0
-//	      +----------+----------+-----------------+
-//	word  |  state   |  count   |    hand-offs    |   written under mu, read without
-//	      +----------+----------+-----------------+
+//	 Acquire               Granted               last Release: EndTurn, or nobody waits
+//	+------+     +-----------+     +-------+                              +-----------+
+//	| Free | --> | Acquiring | --> | Owned | ---------------------------> | Releasing | --> Free or Acquiring
+//	+------+     +-----------+     +-------+                              +-----------+ Shrink
+//	                                 |  ^  \                                ^
+//	             last Release        |  |   \  Lose: somebody inside       /  the heir leaves, EndLinger
+//	             HandOff or Linger   v  |    \ cannot be notified         /
+//	                              +---------+ \                          /
+//	                              | Granted | ---------------------------
+//	                              | Lingers |   \    +------+
+//	                              +---------+    --> | Lost | --> Free or Acquiring
+//	         the heir or a newcomer comes in         +------+ last Release
 //
-//	      first to enter                    last to enter
-//	      +------+       +------+           +------+
-//	head->|  w1  | <---> |  w2  | <-- … --> |  wn  |<-tail      each parks on a channel of its own;
-//	      +------+       +------+           +------+            only the head is admitted or woken
+//	State       units                inside                    gate     besides
+//	Free        0                    nobody                    closed   nobody waits
+//	Acquiring   too few for a head   nobody                    closed
+//	Owned       enough               somebody                  open if all are readers or came by the word, and nobody waits
+//	Granted     1 or more            nobody                    open     an heir is on its way
+//	Lingers     1 or more            nobody                    open     nobody waits
+//	Releasing   1 or more            nobody                    closed   the turn is over
+//	Lost        gone                 who cannot be notified    closed
 //
-//	+------+ Enter  +-----------+  Granted, fair: the head is admitted   +-------+ last Exit +-----------+
-//	| Free | -----> | Acquiring | -------------------------------------> | Owned | --------> | Releasing |
-//	+------+        +-----------+                                        +-------+           +-----------+
-//	                      |                                               |  ^  |
-//	                      | Granted        +---------+     hand-off       |  |  | Lose, and the owner  +------+
-//	                      | non-fair       | Granted | <------------------+  |  | cannot be notified   | Lost |
-//	                      +--------------> +---------+ ----------------------+  +--------------------> +------+
-//	                                                     somebody takes it
+// Lose leads from Owned otherwise, and from Granted, Lingers and Releasing, to Free or Acquiring. Units of an RWMutex or a
+// Semaphore that nobody uses are Granted, too, until Shrink. Nothing is stored of the state but the columns.
 //
-//	What leads back           from                        to Acquiring, if somebody waits    to Free, if nobody waits
-//	Released                  Releasing                   StartAttempt                       Nothing
-//	Lose                      Granted, Owned              StartAttempt                       Nothing
-//	the last Exit             Lost                        StartAttempt                       Nothing
-//	the last waiter leaves    Acquiring                                                      EndAttempt
-//	Refuse                    Acquiring                                                      no order
-//	the last waiter leaves    Granted                     to Releasing: SendRelease
+// # Gate
 //
-// Keep leads from Owned to Lingers: nobody waits, and the process keeps the grant. From there Enter leads to Owned,
-// EndLinger to Releasing, and Lose to Free.
+// Through an open gate newcomers come in by the word alone: a reader by one addition, and one of a Mutex by one
+// compare-and-swap. Who leaves a closed gate does so under mu, so that those who wait for that come in. Without Fair a unit
+// that becomes free is offered at a hand-off: the head is unparked and becomes the heir (a reader with all others that wait),
+// and the gate is open until it runs. A newcomer that is quicker spares the switch to a parked goroutine (barging). The heir
+// then waits on, and has closed the gate. With Fair, and always by a grant, which follows a round trip anyway, who comes in
+// next is admitted before it runs. A Try that comes under mu passes no heir.
 //
-// # The loop in words
+// Nobody notices the last reader of an open gate: the caller compares Admissions from time to time. A gate opens with the
+// second admission of a turn, so a turn that had only one is Idle.
 //
-// Enter: if this is a Try kind, refuse it unless the key is Free or Lingers. Else, if a grant has no owner, take it. Otherwise
-// queue it, at the end unless it is First; if the key was Free, an attempt begins.
-//
-// Wait, repeatedly: park until woken or the context ends. If the waiter was admitted and its context has not ended,
-// return. Else, under the lock: if failed, return that error; else if the context has ended, leave the queue or the
-// tenure, pass on the wake-up or the grant, and return the cause; else if first and nobody owns the grant, take it and
-// return; else note that the wake-up was in vain, and park again at the same place.
-//
-// # Orders
-//
-// An order says what became true: Redis must be asked (StartAttempt), need not be asked any more (EndAttempt), must be
-// sent the release (SendRelease). It says so to one caller, who carries it out after the lock is free, so a later
-// order may be carried out before an earlier one. The state says what is true now: the code that talks to
-// Redis reads it each time. An answer that comes too late does no harm: Granted then returns false.
-//
-// # Barging
-//
-// A non-fair Synchronizer lets a newcomer take a grant between the moment it becomes available and the moment the
-// woken head runs (barging, also called greedy). The newcomer already runs on a processor and the head does not, so
-// the lock changes hands without a context switch. The price is the order. A waiter that is woken in vain after
-// StarvationThreshold is owed the next grant or hand-off: it is then admitted before it runs, as every head is at a
-// fair Synchronizer. So nobody can be quicker.
-//
-// # What is approximated
-//
-// A wake-up may be in vain although nobody passed: the grant may have been lost, or a First waiter be in front. It
-// counts towards starvation all the same, so the waiter may be owed a little more than necessary. A waiter that was
-// admitted before it ran counts as the owner until it runs, even if its context has ended. The getters of inspect.go
-// are for monitoring.
+// A turn begins with a grant to a process that had nothing, or did not know that another one waits. Once it knows, it gives
+// way when the turn has lasted for Policy.Turn, or at once if it has: nobody comes in, unused units go back, and the waiters
+// here need a place in line. The word sees the end by the clock; the caller calls Contended then, in case nobody comes.
 //
 // # Invariants
 //
-//	I1  Free: the queue is empty, and there is no grant and no tenure. At most one tenure is current at any time.
-//	I2  One order per need. Every transition into Acquiring gives one StartAttempt, every one into Releasing one
-//	    SendRelease, and only Released leads out of Releasing. While Acquiring somebody waits; while Lingers nobody does.
+//	I1  An exclusive stay is alone. Those inside need no more units than were granted when the last of them came in.
+//	I2  A change of what must be stated gives one Restate or GiveBack, to the caller of the transition that changed it. What
+//	    is noticed in vain is left to the next one. GiveBack is followed by one Shrink, whose caller states all.
 //	I3  A waiter leaves the queue exactly once for each time that it joined: admitted, cancelled or failed.
-//	I4  No wake-up is lost. Granted: somebody waits, and the head has been woken, has not run yet, and is not owed. So
-//	    a grant that nobody owns is always somebody's to take.
-//	I5  Fair: nobody passes a parked waiter; admissions are in the order of arrival, but for those that are First.
-//	I6  Non-fair: a waiter that is woken in vain after StarvationThreshold gets the next grant or hand-off, after those
-//	    First ones that are in front of it.
-//	I7  A tenure that ended never exits again: the Exit is Stale and frees nobody else's tenure.
-//	I8  Hand-off and loss exclude each other: a grant that was lost is never handed off, and one that is being released
-//	    is never lost. One step on the word decides.
-//	I9  The count is 0 exactly when the state is neither Owned nor Lost, and never above MaxCount.
-//	I10 The hand-offs of one turn, to a next owner or to nobody, are never more than MaxHandOffs.
-//	I11 A lost tenure of a NoNotify kind admits no local successor until its own exits; one of another kind blocks
-//	    nobody.
-//	I12 A Try kind waits for one answer of Redis and never for an owner: it waits only for a Free key, so at most one is
-//	    queued, only while Acquiring, and it is the head.
-//	I13 Wait never returns success after the context has ended: what the waiter was given by then is passed on.
-//
-// # The Gate
-//
-// An RWMutex is a semaphore of which a writer needs all units, and the readers of a process need one together. Redis
-// gives the process units. With all of them local readers and writers alternate without Redis.
-//
-//	          +--------+     units, nobody waits, the second admission     +--------+
-//	 Enter -> |        | ------------------------------------------------> |        | -> TryJoin adds a reader
-//	 Exit  -> | closed |                                                   |  open  |    to the word,
-//	 Leave -> |        | <------------------------------------------------ |        | -> Leave takes it off:
-//	under mu  +--------+  a writer comes, somebody waits, the turn is over +--------+    no lock, and no check
-//
-// The last reader leaves a closed gate under mu, so that those who wait for that come in, and what has changed for Redis
-// is noticed. Nobody notices the last reader of an open gate: the code that talks to Redis compares Admissions from time
-// to time. A gate opens with the second admission of a turn, so a turn that had only one is noticed to be Idle.
-//
-// A turn begins with a grant to a process that had no units, or did not know that another process waits. Once it knows, it
-// gives way when the turn has lasted as long as Init says, or immediately if it has: nobody comes in, the units that are
-// not used go back, and the waiters here need a place in line. TryJoin sees the end by the clock. The caller calls
-// Contended then, in case nobody comes.
-//
-// A Gate of an RWMutex that is not fair lets newcomers pass, as a Synchronizer does. The waiter that could come in is
-// woken and becomes the heir; if it is a reader, all readers that wait are woken with it. The gate is open until the heir
-// runs. If it then finds the gate taken, it waits on, and a writer that finds readers inside closes the gate. The first
-// waiter of a grant is admitted before it runs, since the turn could be over when it does.
-//
-// # Invariants of the Gate
-//
-// I3 and I13 hold for the Gate, too.
-//
-//	I14 A writer inside is alone. Those inside need no more units than Redis had given when the last of them came in.
-//	I15 Close first, then count: a writer counts the readers inside after it has set the closed bit. A reader that added
+//	I4  No unpark is lost: after each transition somebody inside, too few units or the time keep the first waiter out, or an
+//	    heir was unparked and has not run yet.
+//	I5  Fair, and in a semaphore: nobody passes a waiter, but those that are First or Take.
+//	I6  Not fair: nobody passes one that was unparked in vain after StarvationThreshold, from the next transition on.
+//	I7  A stay that is over never ends again: its Release is Stale and frees nobody else's.
+//	I8  A loss ends the stays of those that can be notified. Until all others that were inside have left, nobody comes in and
+//	    nothing is asked for. Units that were lost are never handed off, and those that went back are never lost.
+//	I9  A turn of a Mutex has at most MaxHandOffs hand-offs, and a stay at most MaxCount entries.
+//	I10 A Try waits for one answer of the server and never for an owner: it is queued only if nobody waits, and only units
+//	    that were not granted keep it out. Nobody passes it.
+//	I11 Park never returns success after the context has ended: what the waiter was given by then is passed on.
+//	I12 Close first, then count: who must be alone counts those inside after it has set the closed bit. A reader that added
 //	    in vain subtracts, and passes on if it was the last.
-//	I16 Nobody comes in after the deadline, nor, in a contended gate, after the end of the turn, but by a grant.
-//	I17 The gate is open exactly if it has units, its turn is not over and has had two admissions, no writer is inside,
-//	    nobody inside relies on lost units, and nobody waits or an heir has not run yet.
-//	I18 No wake-up is lost. After each transition somebody inside, too few units or the time keep the first waiter out, or
-//	    an heir was woken and has not run yet.
-//	I19 In a fair Gate and a semaphore nobody passes a waiter, but those that are First. So a large request of a semaphore
-//	    for which the units do not suffice keeps out the small ones behind it.
-//	I20 With a reader, and after a writer, the readers that wait come in together: those before the first writer if the
-//	    Gate is fair, else all of them, but those behind a writer that nobody may pass.
-//	I21 Not fair: nobody passes a waiter that was woken in vain after StarvationThreshold, from the next transition on.
-//	I22 A change of what must be stated gives one Restate, to the caller of the transition that changed it. What a waiter
-//	    or a reader notices in vain is left to the next transition: Contended at the end of the turn, or the next Enter.
-//	I23 A Try waits for one answer of Redis and never for an owner: it is queued only if nobody waits, and only units that
-//	    Redis has not given keep it out.
-//	I24 A grant admits the first waiter, even if the turn is over, and after that it is over again.
-//	I25 A loss ends the stays of those that can be notified, and their exits change nothing. Until all others that were
-//	    inside have left, nobody comes in and no units are asked for.
-//	I26 After Shrink has returned true, those inside need no more than it kept, until the next grant.
-//	I27 Nobody comes in between a writer and the reader that it becomes, but readers.
+//	I13 Nobody comes in after the deadline, nor, in a contended process, after the end of the turn, but by a grant.
+//	I14 A grant admits the first waiter before it runs, even if the turn is over.
+//	I15 The gate is open exactly if there are units, the turn is not over and has had two admissions, nobody inside is
+//	    exclusive under mu or relies on lost units, and nobody waits (and unused units may stay) or an heir has not run yet.
+//	I16 With a reader, and after an exclusive stay, the readers that wait come in together: those before the first exclusive
+//	    waiter if the policy is fair, else all, but those behind one that nobody may pass. So it is after Downgrade, and
+//	    nobody but readers comes between.
+//	I17 After Shrink has returned true, those inside need no more than it kept, until the next grant.
 //
 // # Lock order
 //
-// There is one lock, the Synchronizer's or the Gate's mu. Nothing is locked, called or waited for while it is held (a
-// waiter's channel has room for the one wake-up that is ever sent), so it may be taken under any lock of the caller's.
+// Nothing is locked, called or waited for while mu is held, so it may be taken under any lock of the caller's.
 package queue

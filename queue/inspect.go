@@ -1,105 +1,195 @@
 package queue
 
-import "time"
+import (
+	"strconv"
+	"time"
+)
 
-// The getters of this file are for monitoring, not for synchronization control: the answer may be wrong by the time
-// the caller reads it. Word, OwnedBy and Current also serve the lock path, and Len does so as a hint.
+// State is what a key is to this process. The numbers are part of the Word's layout: Free and Owned are those of the design
+// document (docs/internals/decisions.md §5.1), the others are the steps between request and possession that a lock granted
+// by a server has and a lock in memory does not.
+type State uint8
 
-// Tenure is a consistent copy of who owns the lock. Number distinguishes one tenure from another. Fields without
-// meaning in a state are zero: Grant is set in Granted, Owned, Releasing and Lost; Number, Owner, Kind and Count in
-// Owned and Lost.
-type Tenure struct {
-	State    State
-	Number   uint64
-	Grant    uint64
-	Owner    uint64
-	Kind     Kind
-	Count    int
-	HandOffs int
+const (
+	Free      State = 0 // it has no units, and nobody waits
+	Owned     State = 1 // somebody is inside
+	Acquiring State = 2 // it has too few units for the first waiter, and nobody is inside
+	Granted   State = 3 // it has units, and nobody is inside: an heir is on its way, or they stay until Shrink
+	Releasing State = 4 // nobody is inside, and nobody may come in by the units
+	Lost      State = 5 // somebody inside relies on lost units
+	Lingers   State = 6 // it has units, which nobody wants: see Linger
+)
+
+// String returns the state's name.
+func (s State) String() string {
+	return nameOf(s, "Free", "Owned", "Acquiring", "Granted", "Releasing", "Lost", "Lingers")
+}
+
+// nameOf returns the name of v, or its number if it has none.
+func nameOf[T ~uint8](v T, names ...string) string {
+	if int(v) < len(names) {
+		return names[v]
+	}
+	return strconv.Itoa(int(v))
+}
+
+// OwnerInfo is a copy of what is known about the exclusive stay inside. It is zero if there is none.
+type OwnerInfo struct {
+	Number    uint32 // no other one has it within 2^29 admissions
+	Goroutine uint64
+	Kind      Kind
+	Count     int // its entries
 }
 
 // WaiterInfo is a copy of what is known about a queued waiter.
 type WaiterInfo struct {
-	Owner uint64
-	Kind  Kind
-	Note  any
-	Need  int64     // units, of a Gate
-	Since time.Time // when it was first queued, with a monotonic reading
+	Goroutine uint64
+	Kind      Kind
+	Note      any
+	Need      int64
+	Since     time.Time // when it was first queued, with a monotonic reading
 }
 
-// Word returns the state word without taking the lock.
-func (s *Synchronizer) Word() Word { return Word(s.word.Load()) }
+// Demand is what a Synchronizer needs of the server, and what else it is, all from one moment but for those who come and
+// go by the word.
+type Demand struct {
+	Units int64 // that the server has granted, as far as is known
+	Used  int64 // of them by those inside. Where the gate is open it may be wrong by the time the caller reads it: see Shrink
+	Keep  int64 // of them for now: all, or when the turn is over those that are used
+	Want  int64 // with how many the first waiter could come in, if that is more than Keep; else Keep
+	Again bool  // the first waiter needs a place in line, though Keep is enough for it: the turn is over
+	Try   bool  // the first waiter is a Try: it waits for the answer to one statement, and takes no place in line
+	Idle  bool  // the only one that was admitted in this turn has left. Its units may go back immediately
 
-// OwnedBy reports whether the goroutine owner, which must be the calling one, owns the lock, or has lost it and not
-// exited yet, and whether it was admitted by a NoNotify kind. It takes no lock. A byLock of true is exact and stays so
-// until the goroutine itself exits; a tenure of another kind may be ended by anybody at any moment.
-//
-// Only the goroutine itself can become the owner, and it sees its own writes. After its exit, a word that says Owned
-// is that of a later tenure, which wrote its owner before: so the word is read first.
-func (s *Synchronizer) OwnedBy(owner uint64) (owned, byLock bool) {
-	if s.Word().Count() == 0 || owner == 0 {
-		return false, false
+	Grant      uint64        // its number; while it is lost, too; 0: none
+	Admissions uint32        // in this turn: the units were used if it changes
+	TurnEnds   time.Duration // if Contended: call Contended again then
+	Contended  bool          // another process waits
+	Over       bool          // the turn is: nobody comes in before the next grant
+	Lingers    bool          // the units linger
+	Lost       bool          // nobody comes in before those inside have left
+	Waiting    int           // waiters
+	Readers    int64         // inside
+	Owner      OwnerInfo     // the exclusive one inside
+	OwnerWaits bool          // its goroutine has queued behind itself. It may have left the queue since
+}
+
+// State returns the state.
+func (d *Demand) State() State {
+	switch {
+	case d.Lost:
+		return Lost
+	case d.Used > 0:
+		return Owned
+	case d.Units > 0 && d.Over:
+		return Releasing
+	case d.Want > d.Units:
+		return Acquiring
+	case d.Lingers:
+		return Lingers
+	case d.Units > 0:
+		return Granted
 	}
-	o := s.owner.Load()
-	return o>>1 == owner, o == ownership(owner, NoNotify)
+	return Free
 }
 
-// ownership packs the value of Synchronizer.owner.
-func ownership(owner uint64, kind Kind) uint64 {
-	if kind.CanNotify() || owner == 0 {
-		return owner << 1
+// HandOffs is how often the units have passed on in this turn.
+func (d *Demand) HandOffs() int {
+	switch d.State() {
+	case Owned, Lost, Releasing:
+		return max(int(d.Admissions)-1, 0)
+	case Granted, Lingers:
+		return int(d.Admissions)
 	}
-	return owner<<1 | 1
+	return 0
 }
 
-// Front is a consistent copy of who owns the lock and of who waits longest for it.
-type Front struct {
-	Current Tenure
-	// Waiting is the number of waiters; First is the head, which has waited longest unless a First waiter is before it.
-	Waiting int
-	First   WaiterInfo
-	// OwnerWaits: the goroutine that owns the lock has queued for it behind itself. It may have left the queue since.
-	// Never true for owner 0, which means no goroutine.
-	OwnerWaits bool
-}
-
-// Current returns the state and the tenure, both from the same moment.
-func (s *Synchronizer) Current() Tenure {
+// Demand returns what is needed now.
+func (s *Synchronizer) Demand() Demand {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.currentLocked()
+	return s.demandLocked()
 }
 
-func (s *Synchronizer) currentLocked() Tenure {
-	word := s.Word()
-	t := Tenure{State: word.State(), Count: word.Count(), HandOffs: word.HandOffs()}
-	if t.State != Free && t.State != Acquiring {
-		t.Grant = s.grant
+func (s *Synchronizer) demandLocked() Demand {
+	n := s.needLocked()
+	d := Demand{
+		Units: int64(s.units), Used: int64(s.usedLocked()), Keep: int64(n.keep), Want: int64(n.want),
+		Again: n.flags&needAgain != 0, Try: n.flags&needTry != 0, Idle: n.flags&needIdle != 0,
+		Grant: s.grant.Load(), Admissions: uint32(s.since(s.word.Load())), TurnEnds: s.turnEnds, Contended: s.contended, Over: s.over,
+		Lingers: s.lingers && s.word.Load()&exclusiveBit == 0, Lost: s.lost, Waiting: int(s.waiters.len),
 	}
-	if t.Count > 0 {
-		t.Number, t.Owner, t.Kind = s.number, s.ownerLocked(), s.kind
+	if s.p.All > 0 {
+		d.Readers = int64(s.held) + int64(s.word.Load()&insideMask)
 	}
-	return t
+	if o := s.owner.Load(); o != nil {
+		d.Owner, d.OwnerWaits = OwnerInfo{o.number, o.Goroutine, o.Kind, int(o.count) + 1}, s.selfWait
+	}
+	return d
 }
 
-// ownerLocked returns the goroutine id of the current tenure, or 0.
-func (s *Synchronizer) ownerLocked() uint64 {
-	if s.Word().Count() == 0 {
-		return 0
-	}
-	return s.owner.Load() >> 1
+// Word is the state in 32 bits, as docs/internals/decisions.md §5.1 lays them out. It is a view: see the unexported word.
+//
+//	 31         24 23         16 15                        0
+//	+-------------+-------------+---------------------------+
+//	|    state    |    count    |         hand-offs         |
+//	+-------------+-------------+---------------------------+
+type Word uint32
+
+// Word returns the Word.
+func (s *Synchronizer) Word() Word {
+	d := s.Demand()
+	return Word(uint32(d.State())<<24 | uint32(d.Owner.Count)<<16 | uint32(min(d.HandOffs(), MaxHandOffs)))
 }
+
+// State returns the state, bits 24 to 31.
+func (w Word) State() State { return State(w >> 24) }
+
+// Count returns the entries of the exclusive one inside, bits 16 to 23.
+func (w Word) Count() int { return int(w >> 16 & MaxCount) }
+
+// HandOffs returns how often the units have passed on in this turn, bits 0 to 15, or the most that these can hold.
+func (w Word) HandOffs() int { return int(w & MaxHandOffs) }
+
+// Owner returns the exclusive one inside, also one that has lost that and not left yet, or nil. It takes no lock. For a
+// goroutine that asks about itself, and came by a NoNotify kind, it is exact: only itself can become the owner, and it sees
+// its own writes.
+func (s *Synchronizer) Owner() *Stay { return s.owner.Load() }
 
 // Len returns the number of waiters.
 func (s *Synchronizer) Len() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.waiters.len
+	return int(s.waiters.len)
 }
 
-// Peek returns the tenure, the first waiter and the first n of them, or all with a negative n, all from the same
-// moment. It holds the lock for the walk over those n, so it costs the lock path in proportion: meant for a person,
-// not for a loop.
+// Front is a Demand, and who waits longest, unless one that is First is before it; zero if nobody waits.
+type Front struct {
+	Demand
+	First WaiterInfo
+}
+
+// Front returns both from the same moment. Its cost does not depend on the number of waiters.
+func (s *Synchronizer) Front() Front {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.frontLocked()
+}
+
+func (s *Synchronizer) frontLocked() Front {
+	f := Front{Demand: s.demandLocked()}
+	if f.Waiting > 0 {
+		f.First = s.infoLocked(s.waiters.head)
+	}
+	return f
+}
+
+func (s *Synchronizer) infoLocked(w *Waiter) WaiterInfo {
+	return WaiterInfo{Goroutine: w.Goroutine, Kind: w.Kind, Note: w.Note, Need: int64(w.Need), Since: s.p.Zero.Add(w.Began)}
+}
+
+// Peek returns the Front and the first n waiters, or all with a negative n, all from one moment. It holds the lock for
+// the walk over those n: meant for a person, not for a loop.
 func (s *Synchronizer) Peek(n int) (Front, []WaiterInfo) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,53 +204,24 @@ func (s *Synchronizer) Peek(n int) (Front, []WaiterInfo) {
 	return f, infos
 }
 
-// Front returns the tenure and the first waiter, both from the same moment, and false if nobody waits. Its cost
-// does not depend on the number of waiters.
-func (s *Synchronizer) Front() (f Front, waited bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.waiters.len == 0 {
-		return Front{}, false
-	}
-	return s.frontLocked(), true
-}
-
-func (s *Synchronizer) frontLocked() Front {
-	f := Front{Current: s.currentLocked(), Waiting: s.waiters.len}
-	f.OwnerWaits = s.ownerWaits && f.Current.Count > 0
-	if f.Waiting > 0 {
-		f.First = s.infoLocked(s.waiters.head)
-	}
-	return f
-}
-
-// AppendWaiting appends the goroutines of the waiters to ids, first to last. Like Peek it holds the lock for the
-// walk, but it copies eight bytes for each, and allocates nothing if ids has the capacity.
+// AppendWaiting appends the goroutines of the waiters to ids, first to last, and allocates nothing if ids has the capacity.
 func (s *Synchronizer) AppendWaiting(ids []uint64) []uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for w := s.waiters.head; w != nil; w = w.next {
-		ids = append(ids, w.Owner)
+		ids = append(ids, w.Goroutine)
 	}
 	return ids
 }
 
-// Find returns what is known about the goroutine owner if it waits. It walks the queue. Owner 0 means no
-// goroutine and is never found.
-func (s *Synchronizer) Find(owner uint64) (WaiterInfo, bool) {
-	if owner == 0 {
-		return WaiterInfo{}, false
-	}
+// Find returns what is known about a goroutine if it waits. It walks the queue. 0 means no goroutine, and is never found.
+func (s *Synchronizer) Find(goroutine uint64) (WaiterInfo, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for w := s.waiters.head; w != nil; w = w.next {
-		if w.Owner == owner {
+	for w := s.waiters.head; w != nil && goroutine != 0; w = w.next {
+		if w.Goroutine == goroutine {
 			return s.infoLocked(w), true
 		}
 	}
 	return WaiterInfo{}, false
-}
-
-func (s *Synchronizer) infoLocked(w *Waiter) WaiterInfo {
-	return WaiterInfo{Owner: w.Owner, Kind: w.Kind, Note: w.Note, Since: s.zero.Add(w.Began)}
 }

@@ -8,248 +8,336 @@ import (
 	"time"
 )
 
-// StarvationThreshold is how long a waiter of a non-fair Synchronizer may be passed: one that is woken in vain after
-// waiting longer than this gets the next grant or hand-off, and no newcomer may take it. The value is that of Go's
-// own sync.Mutex, for the same reason: below it barging buys throughput; above it the tail of the waiting times pays
-// for it.
+// StarvationThreshold is how long a waiter of a non-fair Synchronizer may be passed: nobody passes one that is unparked
+// in vain after that. The value is that of Go's own sync.Mutex, for the same reason: below it barging buys throughput;
+// above it the tail of the waiting times pays for it.
 const StarvationThreshold = time.Millisecond
 
-// ErrRefused is what Enter returns to a Try kind unless the key is Free or Lingers: a goroutine of this process owns it, waits
-// for it, or asks for it or releases it on behalf of one that did.
-var ErrRefused = errors.New("queue: refused: the lock is held by another, or another waits for it")
+// MaxHandOffs is the largest number of hand-offs within one turn of a Mutex (I9).
+const MaxHandOffs = 65535
 
-// Order is what the caller of a transition must do now, outside the lock. Each order is given to exactly one caller
-// and nobody else carries it out: if it is dropped, the key hangs. StartAttempt and EndAttempt of different callers
-// may be carried out in either order, so a caller that carries one out goes by the present state.
+// Policy is all in which a Mutex, an RWMutex and a Semaphore differ. It is never changed; many Synchronizers may share one.
+type Policy struct {
+	// All is how many units a waiter needs to be alone: 1 for a Mutex. 0: a Semaphore, where nobody needs to be.
+	All int32
+	// Fair: waiters are admitted in the order of arrival. A Semaphore is always fair.
+	Fair bool
+	// Returns: units that nobody here uses or waits for go back at once, unless the last one has let them Linger. Otherwise
+	// the caller decides when they do: see Demand.
+	Returns bool
+	// Turn is how long a turn lasts at most while another process waits; see Contended. A Mutex ends its turns by Release.
+	Turn time.Duration
+	// Zero is the moment from which moments are counted, with a monotonic reading.
+	Zero time.Time
+}
+
+// Order is what the caller of a transition must do now, outside the lock. Each is given to exactly one caller and nobody else
+// carries it out: if it is dropped, the key hangs.
 type Order uint8
 
 const (
 	// Nothing is to be done.
 	Nothing Order = iota
-	// StartAttempt: the state became Acquiring. Somebody wants the key: ask Redis for it, until Granted or Free.
-	StartAttempt
-	// EndAttempt: the state became Free because the last waiter left. Nobody wants the key any more.
-	EndAttempt
-	// SendRelease: the state became Releasing. Call Released, and release the grant in Redis.
-	SendRelease
-	// Restate: the Demand of a Gate has changed. State it.
+	// Restate: what the server must be told has changed. Read Demand, and state it.
 	Restate
+	// GiveBack: nobody may use the units any more, nor does. Shrink to 0 and release them in the server. It is given
+	// only with Policy.Returns.
+	GiveBack
 )
 
 // String returns the order's name.
-func (o Order) String() string {
-	return nameOf(o, "Nothing", "StartAttempt", "EndAttempt", "SendRelease", "Restate")
+func (o Order) String() string { return nameOf(o, "Nothing", "Restate", "GiveBack") }
+
+// Next is what is to become of the units of one that leaves.
+type Next uint8
+
+const (
+	HandOff Next = iota // others of this process may come in by them
+	EndTurn             // nobody may before the next grant
+	Linger              // as HandOff, and they stay if nobody waits: only matters with Policy.Returns
+)
+
+// String returns its name.
+func (n Next) String() string { return nameOf(n, "HandOff", "EndTurn", "Linger") }
+
+// Exit is the result of Release.
+type Exit uint8
+
+const (
+	// Stale: the stay has been released before, or has not begun; nothing changed.
+	Stale Exit = iota
+	// Nested: one entry ended, others remain.
+	Nested
+	// HandedOff: the units stay in this process.
+	HandedOff
+	// Kept: they linger.
+	Kept
+	// Final: the order is GiveBack.
+	Final
+	// WasLost: the units had been lost, and the stay with them if its owner was notified. There is nothing to release.
+	WasLost
+)
+
+// String returns the result's name.
+func (e Exit) String() string {
+	return nameOf(e, "Stale", "Nested", "HandedOff", "Kept", "Final", "WasLost")
 }
 
-// Synchronizer admits the goroutines of one process to one key, one after the other. It decides whom, and orders what
-// Redis must be asked; it asks nothing itself. All methods are safe for concurrent use. Make one with Init; it must
-// not be copied.
+// Synchronizer admits the goroutines of one process to one key by units that a server has granted to the process. It
+// decides whom, and says what the server must be told; it talks to nobody itself. All methods are safe for concurrent
+// use. Make one with Init; it must not be copied.
 //
-// In the terminology of the Go memory model, the Exit that ends a tenure synchronizes before the return of the Enter
-// or Wait that begins the next one. That holds within this process; what a holder may assume of other processes
-// depends on the lease (docs/guarantees.md).
+// In the terminology of the Go memory model, the Release of an exclusive stay synchronizes before the next admission, and
+// those of shared ones before that of the next exclusive one. That holds within this process.
 type Synchronizer struct {
-	// word is the state. Written under mu only; read without it by Word.
-	word atomic.Uint32
+	word  atomic.Uint64        // see word.go
+	until atomic.Int64         // from this moment on nobody comes in by the word: the deadline or the end of the turn
+	owner atomic.Pointer[Stay] // the exclusive stay; nil for a moment at both ends of one that is by the word
+	grant atomic.Uint64        // the number of the present one, or of the lost one on which somebody relies; 0: none. Written under mu
 
-	// These fields are here for their size: they fill word's eight bytes, and a process may have 100,000
-	// Synchronizers.
-	kind       Kind // of the tenure
-	ownerWaits bool // see Front
-	fair       bool // written by Init only
-
-	// owner is the goroutine id of the tenure, or 0, and its lowest bit says whether the tenure is of a NoNotify kind.
-	// Written under mu only, before the word that makes the tenure current; see OwnedBy.
-	owner atomic.Uint64
-
-	// mu makes each transition one step, and guards what has no rule of its own. Held for a few loads and stores, and
-	// for a walk over the queue in Fail, in Peek, AppendWaiting and Find. Nothing
-	// blocks and nobody is called while it is held.
+	// mu makes each transition one step, but for those by the word. Nothing blocks and nobody is called while it is held.
+	// It is held for a walk over the queue in Fail, Peek, AppendWaiting and Find, and when shared waiters come in together.
 	mu      sync.Mutex
 	waiters fifo
-	grant   uint64 // of the states Granted, Owned, Releasing and Lost; without meaning in the others
-	number  uint64 // of the tenure in the states Owned and Lost, else of the last one: no number is used twice
+	heir    *Waiter // unparked, but not admitted, and has not run yet: the gate is open for it and for newcomers
+	owed    int32   // of the waiters, those that nobody may pass
+	units   int32   // that the server has granted
+	held    int32   // shared units inside whose owners can be notified of a loss
+	loose   int32   // permits inside whose owners cannot. Such readers are in the word
 
-	zero time.Time // from which moments are counted, with a monotonic reading; written by Init only
+	deadline  time.Duration // the units count until then
+	turnEnds  time.Duration // a contended process gives way from then on
+	base      uint32        // the admissions before this turn
+	losses    uint32        // so many: each ends the stays of those that can be notified
+	contended bool          // another process waits
+	over      bool          // the turn is: nobody comes in before the next grant
+	lingers   bool          // the last one has let the units linger
+	lost      bool          // somebody inside relies on lost units and cannot be notified
+	closed    bool          // for good
+	selfWait  bool          // see Demand.OwnerWaits
+
+	statedFlags            needFlags // what somebody was last ordered to state, field by field for their size
+	statedKeep, statedWant int32
+
+	p *Policy
 }
 
-// Init makes the zero s a free Synchronizer. A fair one admits in the order of arrival. A non-fair one lets a newcomer
-// take a grant that nobody owns yet, which saves the switch to a parked goroutine; see StarvationThreshold for the
-// bound. Init is called once, before anybody else knows s. Moments are counted from zero, which has a monotonic
-// reading: see Waiter.Began.
-func (s *Synchronizer) Init(fair bool, zero time.Time) { s.fair, s.zero = fair, zero }
-
-// now is the present moment, counted from zero. Waiters are timed by it instead of the time of day: it reads one
-// clock where time.Now reads two, and takes a third of the space.
-func (s *Synchronizer) now() time.Duration { return time.Since(s.zero) }
-
-// setLocked is the only place that writes the word.
-func (s *Synchronizer) setLocked(state State, count, handOffs int) {
-	s.word.Store(uint32(pack(state, count, handOffs)))
+// Init makes the zero s a Synchronizer without units. It is called once, before anybody else knows s.
+func (s *Synchronizer) Init(p *Policy) {
+	s.p = p
+	s.word.Store(closedBit)
 }
 
-// Enter admits w immediately or queues it. It never blocks. If in is true, w took a grant that nobody owned: it is the
-// owner and must Exit. The only error is ErrRefused, for a Try kind unless the state is Free or Lingers: w is not queued, and is
-// used up. Otherwise w is queued: the caller must call Wait, and carry out the order before or during that. It panics
-// if w has been used before.
-func (s *Synchronizer) Enter(w *Waiter) (in bool, order Order, err error) {
-	if w.phase != phaseNew {
-		panic("queue: Enter with a Waiter that has been used")
+// Acquire admits w immediately or queues it: as the last, unless it is First or Takes. It never blocks. If in is true, w
+// must Release. The only error is ErrRefused, for a Try: w is not queued, and is used up. Otherwise the caller must call
+// Park. The order must be carried out in any case, before or during that. It panics if w was used or needs nothing.
+func (s *Synchronizer) Acquire(w *Waiter) (in bool, order Order, err error) {
+	if w.phase != phaseNew || w.Need < 1 {
+		panic("queue: Acquire with a Waiter that has been used or needs nothing")
+	}
+	if s.p.All == 1 && s.acquireByWord(w) {
+		return true, Nothing, nil
 	}
 	s.mu.Lock()
-	word := s.Word()
+	defer s.mu.Unlock()
+	free := (s.waiters.len == 0 || s.heir != nil && !w.Kind.IsTry()) && s.admitsLocked()
 	switch {
-	case w.Kind.IsTry() && word.State() != Free && word.State() != Lingers:
-		w.phase, err = phaseOut, ErrRefused
-	case word.State() == Granted, word.State() == Lingers: // a woken head has not run yet, and is not owed (I4): w passes it
-		s.admitLocked(w, word.HandOffs())
+	case free && !s.barredLocked(w) && s.sufficesLocked(w):
+		s.admitLocked(w)
 		in = true
-	default:
+	case w.Kind.IsTry() && (s.waiters.len > 0 || s.over || s.lost || s.barredLocked(w) || s.sufficesLocked(w)):
+		w.phase, err = phaseOut, ErrRefused
+	default: // a Try waits for the answer of the server only (I10)
 		s.enqueueLocked(w)
-		if word.State() == Free {
-			order = s.restartLocked()
+		if s.waiters.tail == w && s.waiters.len > 1 && s.heir == nil && !s.contended {
+			return false, Nothing, nil // behind others it changes nothing
 		}
 	}
-	s.mu.Unlock()
-	return in, order, err
+	return in, s.settleLocked(false), err
 }
 
-// enqueueLocked links w as the last, or if it is First or Takes, behind a Try and those that Take already.
-func (s *Synchronizer) enqueueLocked(w *Waiter) {
-	if w.ready == nil {
-		w.ready = make(chan bool, 1)
-	}
-	if w.Began == 0 {
-		w.Began = s.now()
-	}
-	w.phase = phaseQueued
-	w.owed = w.First || w.Takes || w.Kind.IsTry() // a Try waits for the answer that comes next and for no other (I12)
-	if w.Owner != 0 && w.Owner == s.ownerLocked() {
-		s.ownerWaits = true
-	}
-	behind := s.waiters.tail
-	if w.First || w.Takes {
-		behind = nil
-		for other := s.waiters.head; other != nil && (other.Kind.IsTry() || other.Takes); other = other.next {
-			behind = other
-		}
-	}
-	s.waiters.insertAfter(behind, w)
-}
+// ErrRefused is what Acquire returns to a Try that would have to wait for more than an answer of the server.
+var ErrRefused = errors.New("queue: refused: the lock is held by another, or another waits for it")
 
-// Wait parks until w is admitted (nil), ctx ends (context.Cause(ctx)), or w fails with the error given to Refuse or
-// Fail. On an error w is out of the queue and used up. The order must be carried out after any error: a waiter that
-// gives up may be the last that wants the key, or the one that was to have the grant.
-//
-// A context that has ended always wins, up to the moment of return, even if the grant was there first (I13). A failure
-// that was decided before that is returned unchanged. Wait is called once for each Enter that queued w, by one
-// goroutine. It panics if w was never queued.
-func (s *Synchronizer) Wait(ctx context.Context, w *Waiter) (Order, error) {
+// Park waits until w is admitted (nil), ctx ends (context.Cause(ctx)), or w fails with the error given to Refuse or Fail.
+// On an error w is out and used up. The order must be carried out in any case. A context that has ended always wins, up
+// to the moment of return (I11). It is called once for each Acquire that queued w, by one goroutine.
+func (s *Synchronizer) Park(ctx context.Context, w *Waiter) (Order, error) {
 	if w.ready == nil {
-		panic("queue: Wait with a Waiter that is not queued")
+		panic("queue: Park with a Waiter that is not queued")
 	}
 	done := ctx.Done()
-	// doc.go has the loop in words.
 	for {
 		if decided := w.park(done); decided && !isClosed(done) {
 			return Nothing, w.failure
 		}
-		s.mu.Lock()
-		w.woken = false
-		word := s.Word()
-		switch {
-		case w.failure != nil:
-			s.mu.Unlock()
-			return Nothing, w.failure
-		case isClosed(done):
-			order := s.giveUpLocked(w)
-			s.mu.Unlock()
-			return order, context.Cause(ctx)
-		case word.State() == Granted && s.waiters.head == w:
-			s.waiters.remove(w)
-			s.admitLocked(w, word.HandOffs())
-			s.mu.Unlock()
-			return Nothing, nil
+		if order, err, over := s.checkWaiter(ctx, w); over {
+			return order, err
 		}
-		// The mark leaves the queue with w: a head that gives up does not pass its privilege to one that has just arrived.
-		w.owed = w.First || w.Takes || s.now()-w.Began > StarvationThreshold
-		s.mu.Unlock()
 	}
 }
 
-// giveUpLocked takes w out, whose context has ended: of the queue, at whatever place it is, or of the tenure that it
-// was given meanwhile. The grant then passes on as if w had left before that, with the same count of hand-offs.
-func (s *Synchronizer) giveUpLocked(w *Waiter) Order {
-	if w.phase == phaseQueued {
-		s.waiters.remove(w)
+// checkWaiter finds what has become of w, which was unparked or whose ctx has ended. over: Park returns.
+func (s *Synchronizer) checkWaiter(ctx context.Context, w *Waiter) (order Order, err error, over bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w.woken = false
+	switch ended := isClosed(ctx.Done()); {
+	case w.failure != nil:
+		return Nothing, w.failure, true
+	case ended && w.phase == phaseIn:
+		_, exclusive := s.leaveLocked(w.Stay)
 		w.phase = phaseOut
-		return s.departedLocked()
+		return s.settleLocked(exclusive), context.Cause(ctx), true
+	case ended:
+		s.dequeueLocked(w)
+		w.phase = phaseOut
+		return s.settleLocked(false), context.Cause(ctx), true
+	case w.phase == phaseIn:
+		return Nothing, nil, true
+	case s.heir != nil && s.admitsLocked() && !s.barredLocked(w) && s.sufficesLocked(w):
+		s.dequeueLocked(w)
+		s.admitLocked(w)
+		return s.settleLocked(false), nil, true
 	}
-	w.phase = phaseOut
-	word := s.Word()
+	if s.heir == w {
+		s.heir = nil
+		s.closeLocked()
+	}
+	if s.now()-w.Began > StarvationThreshold {
+		s.oweLocked(w)
+	}
+	return Nothing, nil, false
+}
+
+// Release ends one entry of w, and with the last one the stay; next says what is to become of its units then. Any goroutine
+// may call it, and of several at once each ends another entry.
+func (s *Synchronizer) Release(w *Stay, next Next) (Exit, Order) {
+	claimed := false
+	if w.way != byMu && (next == Linger || next == HandOff && w.way == byWord) && w.count == 0 {
+		var left bool
+		left, claimed = s.releaseByWord(w)
+		switch {
+		case left && w.way == whileLingering:
+			return Kept, Nothing
+		case left:
+			return HandedOff, Nothing
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if claimed {
+		s.owner.Store(w)
+	}
 	switch {
-	case !s.isCurrentLocked(w.Number): // lost, and the queue has moved on
-		return Nothing
-	case word.State() == Lost:
-		return s.restartLocked()
-	default:
-		return s.offerLocked(word.HandOffs())
+	case !w.in, w.way != byMu && s.owner.Load() != w:
+		return Stale, Nothing
+	case w.count > 0:
+		w.count--
+		return Nested, Nothing
 	}
-}
-
-// departedLocked handles what the removal of one or more waiters requires. If the grant was meant for one of them,
-// the next gets it; if no waiter remains, the grant is released or the attempt ends.
-func (s *Synchronizer) departedLocked() Order {
-	word := s.Word()
+	wasLost := s.lost
+	inside, exclusive := s.leaveLocked(w)
+	if wasLost || !inside {
+		return WasLost, s.settleLocked(exclusive)
+	}
+	if next == EndTurn || exclusive && s.p.Returns && s.since(s.word.Load()) > MaxHandOffs {
+		s.over = true
+	}
+	s.lingers = next == Linger && s.p.Returns && s.waiters.len == 0 && !s.over
+	order := s.settleLocked(exclusive)
 	switch {
-	case word.State() == Granted:
-		return s.offerLocked(word.HandOffs())
-	case word.State() == Acquiring && s.waiters.len == 0:
-		s.setLocked(Free, 0, 0)
-		return EndAttempt
+	case order == GiveBack:
+		return Final, order
+	case s.lingers:
+		return Kept, order
+	}
+	return HandedOff, order
+}
+
+// leaveLocked takes w off those inside, unless a loss has. exclusive: it was the exclusive one.
+func (s *Synchronizer) leaveLocked(w *Stay) (inside, exclusive bool) {
+	switch inside = true; {
+	case s.alone(w):
+		if inside = s.owner.Load() == w; inside { // it stays the owner until the end of the transition: see arrangeLocked
+			s.closeLocked() // before others may come in by the word
+			s.word.And(^uint64(exclusiveBit))
+		}
+		exclusive = inside
+	case w.Kind.CanNotify():
+		if inside = w.losses == s.losses; inside {
+			s.held -= w.Need
+		}
+	case s.p.All == 0:
+		s.loose -= w.Need
 	default:
-		return Nothing
+		s.word.Add(^uint64(0))
+	}
+	w.in = false
+	return inside, exclusive
+}
+
+// closeLocked makes newcomers take mu.
+func (s *Synchronizer) closeLocked() {
+	if s.word.Load()&closedBit == 0 {
+		s.word.Or(closedBit)
 	}
 }
 
-// offerLocked passes on a grant that nobody owns. A head that nobody may pass is admitted before it runs (I5, I6); any
-// other is woken to take the grant, unless a newcomer is quicker; a wake-up that is already on its way is enough (I4).
-// Without waiters nobody wants the grant: it is released.
-func (s *Synchronizer) offerLocked(handOffs int) Order {
-	head := s.waiters.head
+// Downgrade makes the exclusive w a shared one. Nobody comes between; shared ones that wait come in beside it. If w is
+// not inside as an exclusive one, nothing changes.
+func (s *Synchronizer) Downgrade(w *Stay) Order {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.owner.Load() != w {
+		return Nothing
+	}
+	s.leaveLocked(w)
+	w.Need, w.in = 1, true
+	if w.Kind.CanNotify() {
+		s.held++
+	} else {
+		s.word.Add(1)
+	}
+	return s.settleLocked(true)
+}
+
+// Why a stay cannot be entered again. Nothing has changed.
+var (
+	ErrNotOwner   = errors.New("queue: the caller does not own the lock")
+	ErrCountLimit = errors.New("queue: the count is at its limit")
+	ErrWasLost    = errors.New("queue: the caller's stay is lost")
+)
+
+// MaxCount is how often a stay may be entered.
+const MaxCount = 255
+
+// Reenter adds an entry to w, one more Release of which is due then. One that is lost, and goes on since its owner cannot be
+// notified, is entered again only with allowLost.
+func (s *Synchronizer) Reenter(w *Stay, allowLost bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	switch {
-	case head == nil:
-		s.setLocked(Releasing, 0, handOffs)
-		return SendRelease
-	case s.fair || head.owed:
-		s.waiters.remove(head)
-		s.admitLocked(head, handOffs)
-		head.ready <- true
-	default:
-		s.setLocked(Granted, 0, handOffs)
-		head.wake(false)
+	case !w.in, s.alone(w) && s.owner.Load() != w, w.Kind.CanNotify() && w.losses != s.losses:
+		return ErrNotOwner
+	case s.lost && !allowLost:
+		return ErrWasLost
+	case w.count == MaxCount-1:
+		return ErrCountLimit
 	}
-	return Nothing
+	w.count++
+	return nil
 }
 
-// restartLocked continues without a grant: a new attempt if somebody waits, else Free (I1).
-func (s *Synchronizer) restartLocked() Order {
-	if s.waiters.len == 0 {
-		s.setLocked(Free, 0, 0)
-		return Nothing
+// Entries returns how many Releases of w are due.
+func (s *Synchronizer) Entries(w *Stay) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !w.in || w.way != byMu && s.owner.Load() != w {
+		return 0
 	}
-	s.setLocked(Acquiring, 0, 0)
-	return StartAttempt
+	return int(w.count) + 1
 }
 
-// admitLocked makes w, which is not linked, the owner of the grant: a new tenure begins, with count 1.
-func (s *Synchronizer) admitLocked(w *Waiter, handOffs int) {
-	s.number++
-	s.kind, s.ownerWaits = w.Kind, false
-	if o := ownership(w.Owner, w.Kind); o != s.owner.Load() {
-		s.owner.Store(o)
-	}
-	s.setLocked(Owned, 1, handOffs)
-	w.phase = phaseIn
-	w.Grant, w.Number, w.HandOffs = s.grant, s.number, handOffs
-}
+// now is the present moment, counted from the policy's Zero.
+func (s *Synchronizer) now() time.Duration { return time.Since(s.p.Zero) }

@@ -1,79 +1,110 @@
 package queue
 
-import "strconv"
+import "time"
 
-// State is what a key is to this process. The numbers are part of the word's layout: Free and Owned are those of the
-// design document (docs/internals/decisions.md §5.1), the others are the steps between request and possession that a lock granted
-// by a server has and a lock in memory does not.
-type State uint8
-
+// The word of a Synchronizer. All but the closed bit may be changed without mu, by the functions of this file only.
+//
+//	 63          35     34        33         32     31                  0
+//	+--------------+---------+-----------+--------+---------------------+
+//	|  admissions  | lingers | exclusive | closed |   readers inside    |
+//	+--------------+---------+-----------+--------+---------------------+
+//
+//	closed                  newcomers must take mu, and so must the last one inside
+//	open, nobody inside     a reader may come in by one addition; an exclusive one of a Mutex by one compare-and-swap
+//	open, readers           readers come by one addition and leave by one subtraction
+//	open, exclusive         one that came in by the word, and leaves by it unless the gate is closed by then
+//
+// Admissions of all kinds count up for ever, and overflow out of the word.
 const (
-	// Free: this process has no claim on the key and no goroutine of it wants one.
-	Free State = 0
-	// Owned: a tenure is current; the count is at least 1.
-	Owned State = 1
-	// Acquiring: somebody waits and Redis is asked. The grant is for the key, whichever waiter is head when it comes.
-	Acquiring State = 2
-	// Granted: this process has the grant and no goroutine owns it yet; the head of the queue has been woken. Only in
-	// non-fair mode.
-	Granted State = 3
-	// Releasing: between the last Exit and Released.
-	Releasing State = 4
-	// Lost: the grant is gone, and its owner, which cannot be notified, still relies on it; the count is at least 1.
-	Lost State = 5
-	// Lingers: this process keeps the grant, and no goroutine wants it. See Keep.
-	Lingers State = 6
+	insideMask     = 1<<32 - 1
+	closedBit      = 1 << 32
+	exclusiveBit   = 1 << 33
+	lingersBit     = 1 << 34 // matters while the gate is open: no heir is on its way
+	admissionShift = 35
+	oneAdmission   = 1 << admissionShift
+	oneReader      = oneAdmission | 1
 )
 
-// String returns the state's name.
-func (s State) String() string {
-	return nameOf(s, "Free", "Owned", "Acquiring", "Granted", "Releasing", "Lost", "Lingers")
-}
-
-// nameOf returns the name of v, or its number if it has none.
-func nameOf[T ~uint8](v T, names ...string) string {
-	if int(v) < len(names) {
-		return names[v]
+// AcquireShared is the way in for a reader that cannot be notified of a loss, while the gate is open. now is a moment
+// before the call. True: it must ReleaseShared. False: the caller must call Acquire, though it only tries: an addition in
+// vain may have held up others, whose order Acquire returns.
+func (s *Synchronizer) AcquireShared(now time.Duration) bool {
+	if s.word.Load()&closedBit != 0 {
+		return false
 	}
-	return strconv.Itoa(int(v))
+	if s.word.Add(oneReader)&closedBit == 0 && int64(now) < s.until.Load() {
+		return true
+	}
+	s.withdraw()
+	return false
 }
 
-const (
-	// MaxCount is the largest reentrancy count: the word has 8 bits for it (I9).
-	MaxCount = 255
-	// MaxHandOffs is the largest number of hand-offs within one turn: the word has 16 bits for it (I10).
-	MaxHandOffs = 65535
-)
-
-// Word is the state of a Synchronizer in 32 bits, as docs/internals/decisions.md §5.1 lays them out:
-//
-//	 31         24 23         16 15                        0
-//	+-------------+-------------+---------------------------+
-//	|    state    |    count    |         hand-offs         |
-//	+-------------+-------------+---------------------------+
-//
-// The low 16 bits, reserved in the document, count the hand-offs since the turn began. A Word is a copy, true at one
-// moment: it never mixes two transitions.
-type Word uint32
-
-const (
-	stateShift   = 24
-	countShift   = 16
-	countMask    = 0xff
-	handOffsMask = 0xffff
-)
-
-// pack builds the word. The callers keep count and handOffs within their bounds (I9, I10): a larger value would
-// overflow into the neighbouring field and turn one state into another.
-func pack(state State, count, handOffs int) Word {
-	return Word(uint32(state)<<stateShift | uint32(count)<<countShift | uint32(handOffs))
+// withdraw takes back an addition in vain. It counted as a reader inside, so it passes on if it was the last (I12).
+func (s *Synchronizer) withdraw() {
+	if word := s.word.Add(^uint64(oneReader - 1)); word&(closedBit|insideMask) == closedBit {
+		s.mu.Lock()
+		s.arrangeLocked(false)
+		s.mu.Unlock()
+	}
 }
 
-// State returns the state, bits 24 to 31.
-func (w Word) State() State { return State(w >> stateShift) }
+// ReleaseShared is the way out for a reader, or for so many permits of a Semaphore, that cannot be notified of a loss,
+// however they came in, and by any goroutine. It panics if they are not inside.
+func (s *Synchronizer) ReleaseShared(units int64) Order {
+	if s.p.All > 0 {
+		if s.word.Load()&insideMask == 0 { // before the subtraction, which would borrow the closed bit
+			panic("queue: ReleaseShared without a reader inside")
+		}
+		word := s.word.Add(^uint64(0))
+		switch inside := int32(word & insideMask); {
+		case inside < 0: // two in parallel
+			s.word.Add(1)
+			panic("queue: ReleaseShared without a reader inside")
+		case inside > 0 || word&closedBit == 0:
+			return Nothing
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.p.All == 0 {
+		if units < 0 || units > int64(s.loose) {
+			panic("queue: ReleaseShared of more permits than are inside")
+		}
+		s.loose -= int32(units)
+	}
+	return s.settleLocked(false)
+}
 
-// Count returns the reentrancy count, bits 16 to 23: 0 exactly when the state is neither Owned nor Lost.
-func (w Word) Count() int { return int(w >> countShift & countMask) }
+// acquireByWord is Acquire for one of a Mutex that cannot be notified of a loss, while the gate is open: an heir is on its
+// way and has not run, or the unit lingers. Of what it reads only the grant can change before it leaves, by a loss.
+func (s *Synchronizer) acquireByWord(w *Waiter) bool {
+	word := s.word.Load()
+	if word&(closedBit|exclusiveBit) != 0 || w.Kind&(Try|NoNotify) != NoNotify || !s.word.CompareAndSwap(word, word+oneAdmission|exclusiveBit) {
+		return false
+	}
+	w.in, w.way, w.number = true, byWord, numberOf(word+oneAdmission)
+	if word&lingersBit != 0 {
+		w.way = whileLingering
+	}
+	s.owner.Store(w.Stay)
+	w.phase, w.Grant, w.HandOffs = phaseIn, s.grant.Load(), s.since(word)
+	return true
+}
 
-// HandOffs returns how often the grant has passed from owner to owner since it was granted, bits 0 to 15.
-func (w Word) HandOffs() int { return int(w & handOffsMask) }
+// releaseByWord is Release for one that came by the word, unless the gate was closed since: then somebody waits for that.
+// Of several at once one is claimed to be the last, by the owner, and left without that it goes on under mu.
+func (s *Synchronizer) releaseByWord(w *Stay) (left, claimed bool) {
+	if s.word.Load()&closedBit != 0 || !s.owner.CompareAndSwap(w, nil) {
+		return false, false
+	}
+	word := s.word.Load() // only the closed bit can change now
+	return word&closedBit == 0 && s.since(word) <= MaxHandOffs && s.word.CompareAndSwap(word, word&^exclusiveBit), true
+}
+
+// since is how many of the admissions that word counts are of this turn, modulo 2^29.
+func (s *Synchronizer) since(word uint64) int {
+	return int(uint32(word>>admissionShift)-s.base) & (1<<29 - 1)
+}
+
+// numberOf is that of the stay whose admission word counts last.
+func numberOf(word uint64) uint32 { return uint32(word >> admissionShift) }

@@ -220,7 +220,7 @@ func (m *Manager) parked() []string {
 		}
 	}
 	for _, k := range m.locks.AllShared() {
-		if n := k.Gate().Demand().Waiting; n > 0 {
+		if n := k.Gate().Len(); n > 0 {
 			problems = append(problems, fmt.Sprintf("%d callers are parked in Lock or RLock of %s", n, quoteKey(k.Name())))
 		}
 	}

@@ -88,7 +88,7 @@ func (mu *Mutex) acquire(ctx context.Context, op string, kind queue.Kind, takes 
 	if takes != nil || r.note != "" {
 		o.With(lock.More{Takes: takes, Note: r.note})
 	}
-	if owned, _ := k.Queue().OwnedBy(o.Goroutine); owned && op == "do" { // whose outer Hold is nobody else's to release
+	if owned, _ := ownedBy(k, o.Goroutine); owned && op == "do" { // whose outer Hold is nobody else's to release
 		m.selfDeadlock(k)
 	}
 	bounded := ctx

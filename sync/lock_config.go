@@ -64,8 +64,10 @@ type LockConfig struct {
 	WatchdogPeriod time.Duration
 
 	// Fair admits the goroutines of this process in order of arrival. Otherwise a
-	// newcomer may pass waiting ones, which is faster; a waiter that finds itself
-	// passed more than a millisecond after it came gets the lock next. Processes take turns in the
+	// newcomer may pass waiting ones when a lock passes from one goroutine to the next, which is
+	// faster; a waiter that finds itself
+	// passed more than a millisecond after it came gets the lock next. What Redis gives goes to the one
+	// that has waited longest. Processes take turns in the
 	// order in which they began to wait, whether Fair is set or not: see
 	// docs/guarantees.md, §8. Defaults to false.
 	Fair bool

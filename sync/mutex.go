@@ -138,12 +138,12 @@ func (mu *Mutex) lock(ctx context.Context, op string, kind queue.Kind) error {
 		return m.notEntered(mu.key, &r, err)
 	}
 	defer k.Done()
-	o := &lock.Owner{Goroutine: uint64(m.goroutine()), Kind: kind, CallSite: m.callSite(), Holder: (*unnotified)(m)}
-	owned, byLock := k.Queue().OwnedBy(o.Goroutine)
+	o := &lock.Owner{Stay: queue.Stay{Goroutine: uint64(m.goroutine()), Kind: kind}, CallSite: m.callSite(), Holder: (*unnotified)(m)}
+	owned, byLock := ownedBy(k, o.Goroutine)
 	enters := byLock && mu.cfg.Reentrant
 	switch {
 	case enters && (!m.closing.Load() || k.Held().Owner().Err() == nil): // Close waits for who has the lock
-		err := mu.reenter(k, op, o.Goroutine, kind.IsRefusable())
+		err := mu.reenter(k, op, kind.IsRefusable())
 		m.reentered(&r, k.Held().Owner(), err)
 		return err
 	case owned && !enters && !kind.IsTry(): // a try waits for nobody
@@ -229,6 +229,14 @@ func (m *Manager) selfDeadlock(k *lock.Key) {
 	m.reports.SelfDeadlock(k.Name(), settingsOf(k).cfg.Name, site, "Acquire and Do enter again with the Hold's context, Lock with LockConfig.Reentrant")
 }
 
+// ownedBy reports whether the goroutine, which must be the calling one, owns the lock, or has lost it and not exited yet, and
+// whether it came by Lock: that is exact, and stays so until the goroutine itself exits.
+func ownedBy(k *lock.Key, goroutine uint64) (owned, byLock bool) {
+	o := k.Queue().Owner()
+	owned = o != nil && goroutine != 0 && o.Goroutine == goroutine
+	return owned, owned && !o.Kind.CanNotify()
+}
+
 // siteOf is where the owner of k has come in, if that is recorded.
 func siteOf(k *lock.Key) string {
 	if g := k.Held(); g != nil {
@@ -260,7 +268,7 @@ func (mu *Mutex) owner(k *lock.Key) *lock.Owner {
 		return nil
 	}
 	if settingsOf(k).cfg.Reentrant {
-		if _, byLock := k.Queue().OwnedBy(uint64(mu.m.goroutine())); !byLock {
+		if _, byLock := ownedBy(k, uint64(mu.m.goroutine())); !byLock {
 			return nil
 		}
 		return k.Held().Owner() // written by this goroutine, and by nobody else until its last exit

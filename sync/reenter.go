@@ -78,11 +78,11 @@ func (h *Hold) reenter(ctx context.Context, r *request) (*Hold, error) {
 // reenter enters again for the goroutine that has the
 // lock by Lock or TryLock already. Only itself can end that. Of a lost lock Lock gets one
 // unit more, since it would wait for itself, and TryLock the loss.
-func (mu *Mutex) reenter(k *lock.Key, op string, goroutine uint64, try bool) error {
+func (mu *Mutex) reenter(k *lock.Key, op string, try bool) error {
 	valid := k.Held().Owner().Err() == nil
 	err := queue.ErrWasLost
 	if valid || !try {
-		_, err = k.Queue().ReenterOwner(goroutine, !try)
+		err = k.Held().Owner().Reenter(!try)
 	}
 	switch err {
 	case nil:

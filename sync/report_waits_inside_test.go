@@ -57,10 +57,10 @@ func newScene(t testing.TB, cfg Config) *scene {
 func (s *scene) key(key string, owner uint64, kind queue.Kind, others ...uint64) *lock.Key {
 	e := s.m.locks.Key(key, &s.m.defaults.lock)
 	s.grants++
-	w := &queue.Waiter{Owner: owner, Kind: kind}
-	e.Queue().Enter(w)
-	e.Queue().Granted(s.grants)
-	if _, err := e.Queue().Wait(context.Background(), w); err != nil {
+	w := &queue.Waiter{Stay: &queue.Stay{Goroutine: owner, Kind: kind, Need: 1}}
+	e.Queue().Acquire(w)
+	e.Queue().Granted(s.grants, 1, false, queue.Forever)
+	if _, err := e.Queue().Park(context.Background(), w); err != nil {
 		s.t.Fatal(err)
 	}
 	s.wait(e, kind, others...)
@@ -69,8 +69,8 @@ func (s *scene) key(key string, owner uint64, kind queue.Kind, others ...uint64)
 
 func (s *scene) wait(e *lock.Key, kind queue.Kind, others ...uint64) {
 	for _, id := range others {
-		w := &queue.Waiter{Owner: id, Kind: kind, Note: &lock.Owner{}}
-		e.Queue().Enter(w)
+		w := &queue.Waiter{Stay: &queue.Stay{Goroutine: id, Kind: kind, Need: 1}, Note: &lock.Owner{}}
+		e.Queue().Acquire(w)
 		s.waiters[id] = w
 	}
 }

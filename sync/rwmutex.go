@@ -183,7 +183,7 @@ func (rw *RWMutex) wlock(ctx context.Context, op string, kind queue.Kind) error 
 		return err
 	}
 	return rw.enter(ctx, k, &r, &lock.Share{
-		Units: toWrite, Goroutine: uint64(m.goroutine()), Kind: kind, CallSite: m.callSite(),
+		Stay: queue.Stay{Need: toWrite, Goroutine: uint64(m.goroutine()), Kind: kind}, CallSite: m.callSite(),
 	})
 }
 

@@ -164,7 +164,7 @@ func (s *sharedLock) acquire(ctx context.Context, op string, kind queue.Kind, un
 	h := &Hold{values: ctx, writes: s.capacity == ofRWMutex && units == toWrite}
 	h.t = m.newShare(h)
 	share := h.t.share()
-	share.Units, share.Goroutine, share.Kind, share.CallSite = units, uint64(m.goroutine()), kind, m.callSite()
+	share.Need, share.Goroutine, share.Kind, share.CallSite = int32(units), uint64(m.goroutine()), kind, m.callSite()
 	if strings.HasSuffix(op, "do") {
 		s.waitsForItself(k, kind)
 	}
@@ -238,7 +238,7 @@ func (s *sharedLock) enterUnnamed(ctx context.Context, op string, kind queue.Kin
 
 // waitsForItself reports a caller whose goroutine holds what it is about to wait for.
 func (s *sharedLock) waitsForItself(k *lock.SharedKey, kind queue.Kind) {
-	if w := k.Gate().Demand().Writer; w != 0 && !kind.IsTry() && w == uint64(s.m.goroutine()) {
+	if w := k.Gate().Demand().Owner.Goroutine; w != 0 && !kind.IsTry() && w == uint64(s.m.goroutine()) {
 		site := ""
 		if o := k.State().Writes; o != nil {
 			site = o.CallSite

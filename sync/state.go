@@ -44,7 +44,7 @@ func (m *Manager) Counts() map[string]observe.Count {
 
 // countedIn returns c with the key k more, which has f.
 func countedIn(c observe.Count, k *lock.Key, f queue.Front, now lock.Moment) observe.Count {
-	switch f.Current.State {
+	switch f.State() {
 	case queue.Owned, queue.Granted, queue.Lost, queue.Lingers: // this process has the lock in Redis, as far as it knows
 		c.Held++
 	}
@@ -62,19 +62,19 @@ func countedIn(c observe.Count, k *lock.Key, f queue.Front, now lock.Moment) obs
 func (m *Manager) state(k *lock.Key, now time.Time, n int) observe.State {
 	f, waiters := k.Queue().Peek(n)
 	s := observe.State{
-		Key: k.Name(), Class: settingsOf(k).cfg.Name, Status: strings.ToLower(f.Current.State.String()), Count: f.Current.Count, HandOffs: f.Current.HandOffs,
-		Lost: f.Current.State == queue.Lost, Waiting: f.Waiting,
+		Key: k.Name(), Class: settingsOf(k).cfg.Name, Status: strings.ToLower(f.State().String()), Count: f.Owner.Count, HandOffs: f.HandOffs(),
+		Lost: f.Lost, Waiting: f.Waiting,
 	}
-	if a := k.Answer(); a != nil && f.Current.State == queue.Acquiring {
+	if a := k.Answer(); a != nil && f.State() == queue.Acquiring {
 		s.HeldBy, s.InLine = a.Holder, a.Word == lettucecompat.WordWaits
 		if s.InLine {
 			s.Ahead = a.Ahead
 		}
 	}
-	if f.Current.State == queue.Free && k.Leaves() {
+	if f.State() == queue.Free && k.Leaves() {
 		s.Status = strings.ToLower(queue.Releasing.String())
 	}
-	if g := k.Held(); g != nil && g.Number() == f.Current.Grant {
+	if g := k.Held(); g != nil && g.Number() == f.Grant {
 		m.describe(g, &s, f)
 		s.Verdicts = m.verdicts(g.Number(), k.Name())
 	}
@@ -85,7 +85,7 @@ func (m *Manager) state(k *lock.Key, now time.Time, n int) observe.State {
 func waiterStates(waiters []queue.WaiterInfo, now time.Time) (states []observe.WaiterState) {
 	for _, w := range waiters {
 		states = append(states, observe.WaiterState{
-			Goroutine: int64(w.Owner), Kind: report.KindName(w.Kind), Waiting: now.Sub(w.Since), CallSite: report.CallSiteOf(w),
+			Goroutine: int64(w.Goroutine), Kind: report.KindName(w.Kind), Waiting: now.Sub(w.Since), CallSite: report.CallSiteOf(w),
 		})
 	}
 	return states
@@ -100,8 +100,8 @@ func (m *Manager) describe(g *lock.Held, s *observe.State, f queue.Front) {
 		s.NextRenewal = times.NextDue
 	}
 	s.Lost = s.Lost || g.Loss() != nil || times.Left <= 0
-	if o := g.Owner(); o != nil && o.Number() == f.Current.Number {
-		s.Goroutine, s.Kind, s.CallSite, s.Since, s.Token = int64(o.Goroutine), report.KindName(f.Current.Kind), o.CallSite, m.moment(o.Since()), o.Token()
+	if o := g.Owner(); o != nil && o.Is(f.Owner) {
+		s.Goroutine, s.Kind, s.CallSite, s.Since, s.Token = int64(o.Goroutine), report.KindName(o.Kind), o.CallSite, m.moment(o.Since()), o.Token()
 	}
 }
 
@@ -122,10 +122,11 @@ func (m *Manager) verdicts(n uint64, key string) []observe.VerdictState {
 
 // sharedState describes an RWMutex or a Semaphore, with the first n of its waiters, or all with a negative n.
 func (m *Manager) sharedState(k *lock.SharedKey, now time.Time, n int) observe.State {
-	is, waiters := k.State(), k.Gate().Peek(n)
+	is := k.State()
+	_, waiters := k.Gate().Peek(n)
 	s := observe.State{
 		Key: k.Name(), Class: k.Settings().Class, Status: sharedStatus(&is), Count: is.Entries, Lost: is.Lost, Waiting: is.Waiting,
-		Units: is.Units, Used: is.Used, Capacity: is.Capacity, Readers: is.Readers, Goroutine: int64(is.Writer),
+		Units: is.Units, Used: is.Used, Capacity: is.Capacity, Readers: is.Readers, Goroutine: int64(is.Owner.Goroutine),
 	}
 	if s.InLine = is.InLine; s.InLine {
 		s.Ahead = is.Ahead
@@ -170,7 +171,7 @@ func sharedStatus(is *lock.SharedState) string {
 
 // sharedCountedIn returns c with the shared key k more.
 func sharedCountedIn(c observe.Count, k *lock.SharedKey, now lock.Moment) observe.Count {
-	d := k.Gate().Demand()
+	d := k.Gate().Front()
 	if d.Units > 0 || d.Lost {
 		c.Held++
 	}
@@ -180,9 +181,7 @@ func sharedCountedIn(c observe.Count, k *lock.SharedKey, now lock.Moment) observ
 		}
 	}
 	if c.Waiting += d.Waiting; d.Waiting > 0 {
-		for _, w := range k.Gate().Peek(1) {
-			c.OldestWait = max(c.OldestWait, time.Since(w.Since))
-		}
+		c.OldestWait = max(c.OldestWait, time.Since(d.First.Since))
 	}
 	return c
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/anteroom/anteroom/queue"
 	"github.com/anteroom/anteroom/sync/internal/lock"
 	"github.com/anteroom/anteroom/sync/observe"
 )
@@ -49,8 +48,8 @@ func (m *Manager) Survey(o observe.SurveyOptions) observe.Survey {
 		}
 		s.Keys++
 		r := rank{k: k, since: f.First.Since}
-		if g := k.Held(); g != nil && g.Number() == f.Current.Grant {
-			r.granted, r.bad = m.leases.Zero().Add(g.Since()), f.Current.State == queue.Lost || unhealthy[g.Number()]
+		if g := k.Held(); g != nil && g.Number() == f.Grant {
+			r.granted, r.bad = m.leases.Zero().Add(g.Since()), f.Lost || unhealthy[g.Number()]
 		}
 		add(r)
 	}
@@ -122,11 +121,8 @@ func earlier(a, b time.Time) int {
 
 // sharedRank says how much a shared key is worth showing. The watchdog has found something about those that are unhealthy.
 func (m *Manager) sharedRank(k *lock.SharedKey, unhealthy map[uint64]bool) rank {
-	d := k.Gate().Demand()
-	r := rank{shared: k, bad: d.Lost}
-	for _, w := range k.Gate().Peek(1) {
-		r.since = w.Since
-	}
+	d := k.Gate().Front()
+	r := rank{shared: k, bad: d.Lost, since: d.First.Since}
 	if g := k.Held(); g != nil && d.Units > 0 {
 		r.granted = m.leases.Zero().Add(g.Since())
 		r.bad = r.bad || unhealthy[g.Number()] ||

@@ -129,7 +129,7 @@ func (s *services) LookupAll(list []watchdog.Facts) {
 	for _, g := range grants {
 		if g != nil {
 			g.Lease().State()
-			g.Key().Queue().Word()
+			g.Key().Queue().Owner()
 		}
 	}
 	now := s.m.leases.Now()
@@ -268,8 +268,8 @@ func (m *Manager) waitedFor() iter.Seq[waits.Key] {
 		}
 		for _, k := range m.locks.AllShared() {
 			limit := cmp.Or(k.Settings().Of.(*settings).cfg.LongWait, m.cfg.LongWait)
-			if k.Gate().Demand().Waiting > 0 && !yield(waits.Key{
-				Name: k.Name(), Queue: sharedQueue{k}, Limit: limit, Of: k,
+			if k.Gate().Len() > 0 && !yield(waits.Key{
+				Name: k.Name(), Queue: k.Gate(), Limit: limit, Of: k,
 			}) {
 				return
 			}

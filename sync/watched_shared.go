@@ -1,7 +1,6 @@
 package anteroom
 
 import (
-	"github.com/anteroom/anteroom/queue"
 	"github.com/anteroom/anteroom/renewal"
 	"github.com/anteroom/anteroom/sync/internal/lock"
 	"github.com/anteroom/anteroom/watchdog"
@@ -31,41 +30,4 @@ func endShare(share *lock.Share, action string, f watchdog.Finding) bool {
 		return share.StopRenewing()
 	}
 	return action == watchdog.ActionCancel && share.Revoke(renewal.ReasonWatchdog)
-}
-
-// sharedQueue is the waits.Queue of an RWMutex or a Semaphore. Only a writer is an owner: readers have no identity.
-type sharedQueue struct{ k *lock.SharedKey }
-
-func (q sharedQueue) Front() (f queue.Front, waited bool) {
-	first := q.k.Gate().Peek(1)
-	if f.Waiting = q.k.Gate().Demand().Waiting; f.Waiting == 0 || len(first) == 0 {
-		return queue.Front{}, false
-	}
-	f.Current, f.First = q.Current(), first[0]
-	return f, true
-}
-
-func (q sharedQueue) Current() (t queue.Tenure) {
-	if w := q.k.State().Writes; w != nil {
-		t.State, t.Number, t.Owner, t.Kind, t.Count = queue.Owned, w.Number(), w.Goroutine, w.Kind, 1
-	}
-	return t
-}
-
-func (q sharedQueue) Find(goroutine uint64) (w queue.WaiterInfo, waiting bool) {
-	for _, w := range q.k.Gate().Peek(-1) {
-		if w.Owner == goroutine {
-			return w, true
-		}
-	}
-	return queue.WaiterInfo{}, false
-}
-
-func (q sharedQueue) AppendWaiting(goroutines []uint64) []uint64 {
-	for _, w := range q.k.Gate().Peek(-1) {
-		if w.Owner != 0 {
-			goroutines = append(goroutines, w.Owner)
-		}
-	}
-	return goroutines
 }

@@ -13,7 +13,7 @@ import (
 var (
 	// A numbered invariant begins a line: in a comment of Go, or in a list of a page.
 	numbered = regexp.MustCompile(`(?m)^(?://)?\s*(?:- )?I(\d+)[.: ]`)
-	// A test names one, or a range of them, in its own name: TestQueue_I4_…, TestManager_I1toI8_….
+	// A test names one, or a range of them, in its own name: TestMutex_I4_…, TestManager_I1toI8_….
 	proves = regexp.MustCompile(`(?m)^func Test\w*?_I(\d+)(?:toI(\d+))?(?:_|\()`)
 )
 

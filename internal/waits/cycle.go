@@ -15,7 +15,7 @@ type Cycle []Wait
 // unlock.
 func (c Cycle) Certain() bool {
 	for _, w := range c {
-		if w.Current.Kind.CanNotify() || !w.OwnerUnlocks {
+		if w.Owner.Kind.CanNotify() || !w.OwnerUnlocks {
 			return false
 		}
 	}
@@ -48,7 +48,7 @@ func (c Cycle) isSelfDeadlock() bool { return len(c) == 1 && !c[0].Waiter.Kind.C
 // have no part in it: they wait for no owner.
 func (l *Lookout) cycles(now time.Time) []Cycle {
 	for q, tenure := range l.reported {
-		if q.Current().Number != tenure {
+		if f := q.Front(); f.Owner.Number != tenure {
 			delete(l.reported, q)
 		}
 	}
@@ -59,12 +59,12 @@ func (l *Lookout) cycles(now time.Time) []Cycle {
 	var cycles []Cycle
 	visited := map[uint64]int{} // by which walk
 	for i := range l.stuck {
-		g, onWay := l.stuck[i].Current.Owner, true
+		g, onWay := l.stuck[i].Owner.Goroutine, true
 		for onWay && visited[g] == 0 {
 			visited[g] = i + 1
 			var w *Wait
 			if w, onWay = waits[g]; onWay {
-				g = w.Current.Owner
+				g = w.Owner.Goroutine
 			}
 		}
 		if !onWay || visited[g] != i+1 {
@@ -73,7 +73,7 @@ func (l *Lookout) cycles(now time.Time) []Cycle {
 		if c := l.cycleFrom(g, waits); c != nil && l.isDue(c, now) {
 			cycles = append(cycles, c)
 			for _, w := range c {
-				l.reported[w.Queue] = w.Current.Number
+				l.reported[w.Queue] = w.Owner.Number
 			}
 		}
 	}
@@ -89,7 +89,7 @@ func (l *Lookout) waitsOfOwners() map[uint64]*Wait {
 	longest, last := 0, len(l.stuck)-1
 	owners := make(map[uint64]bool, len(l.stuck))
 	for i := range l.stuck {
-		owners[l.stuck[i].Current.Owner] = true
+		owners[l.stuck[i].Owner.Goroutine] = true
 		if l.stuck[i].Waiting > l.stuck[longest].Waiting {
 			longest = i
 		}
@@ -101,7 +101,7 @@ func (l *Lookout) waitsOfOwners() map[uint64]*Wait {
 	var ids []uint64
 	for i := range l.stuck {
 		w := &l.stuck[i]
-		if i == last && !w.OwnerWaits && waits[w.Current.Owner] == nil {
+		if i == last && !w.OwnerWaits && waits[w.Owner.Goroutine] == nil {
 			break
 		}
 		ids = w.Queue.AppendWaiting(slices.Grow(ids[:0], w.Waiting+w.Waiting/8))
@@ -127,11 +127,11 @@ func (l *Lookout) cycleFrom(g uint64, waits map[uint64]*Wait) Cycle {
 		// A waiter that was admitted, and whose process was stopped before it could use
 		// its grant, gives its place back: it waits, in the same call, for a key of which it
 		// was the owner a moment ago.
-		if w.Queue.Current().Number != w.Current.Number {
+		if f := w.Queue.Front(); f.Owner.Number != w.Owner.Number {
 			return nil
 		}
 		c = append(c, w)
-		g = w.Current.Owner
+		g = w.Owner.Goroutine
 	}
 	smallest := 0
 	for i := range c {
@@ -151,7 +151,7 @@ func (l *Lookout) isDue(c Cycle, now time.Time) bool {
 	news, old := false, true
 	for _, w := range c {
 		number, known := l.reported[w.Queue]
-		news = news || !known || number != w.Current.Number
+		news = news || !known || number != w.Owner.Number
 		old = old && now.Sub(w.Waiter.Since) >= l.limit
 	}
 	return news && (c.Certain() || old)

@@ -20,8 +20,7 @@ import (
 
 // Queue is what the Lookout asks of the callers who wait for a key. *queue.Synchronizer has it, and says more.
 type Queue interface {
-	Front() (f queue.Front, waited bool)
-	Current() queue.Tenure
+	Front() queue.Front
 	Find(goroutine uint64) (w queue.WaiterInfo, waiting bool)
 	AppendWaiting(goroutines []uint64) []uint64
 }
@@ -72,13 +71,13 @@ type Lookout struct {
 	read     time.Time          // when the last one had read all keys
 	stuck    []Wait             // on keys that may be part of a deadlock
 	overdue  []Wait             // on keys that are to be reported
-	reported map[Queue]uint64   // tenures that are part of a reported cycle
+	reported map[Queue]uint32   // tenures that are part of a reported cycle
 }
 
 // sighting is what is kept of a key that has waiters.
 type sighting struct {
 	check      uint64    // when it was last seen
-	tenure     uint64    // of its owner then; 0: none in this process
+	tenure     uint32    // of its owner then; 0: none in this process
 	covered    time.Time // waits that began up to then have been reported
 	reportedAt time.Time // when that was
 }
@@ -99,7 +98,7 @@ const (
 func New(limit time.Duration, keys iter.Seq[Key], report func(Report)) *Lookout {
 	return &Lookout{
 		limit: limit, keys: keys, report: report, every: min(limit/checksPerWait, maxEvery),
-		seen: map[Queue]sighting{}, reported: map[Queue]uint64{},
+		seen: map[Queue]sighting{}, reported: map[Queue]uint32{},
 	}
 }
 
@@ -171,18 +170,18 @@ func (l *Lookout) Check(now time.Time) {
 
 // visit checks a key.
 func (l *Lookout) visit(k Key, now time.Time) {
-	f, waited := k.Queue.Front()
-	if !waited {
+	f := k.Queue.Front()
+	if f.Waiting == 0 {
 		return
 	}
 	w, s := Wait{k, f, f.First}, l.seen[k.Queue]
-	if tenure := f.Current.Number; tenure != 0 && tenure == s.tenure && f.First.Since.Before(l.read) {
+	if tenure := f.Owner.Number; tenure != 0 && tenure == s.tenure && f.First.Since.Before(l.read) {
 		l.stuck = append(l.stuck, w)
 	}
 	if k.Limit > 0 && isNews(k.Limit, &s, f.First.Since, now) {
 		l.overdue = append(l.overdue, w)
 	}
-	s.check, s.tenure = l.checks, f.Current.Number
+	s.check, s.tenure = l.checks, f.Owner.Number
 	l.seen[k.Queue] = s
 }
 

@@ -53,7 +53,7 @@ func (s *scene) key(name string, owner uint64, kind queue.Kind, others ...uint64
 
 func (s *scene) free(name string) *queue.Synchronizer {
 	q := new(queue.Synchronizer)
-	q.Init(true, time.Now())
+	q.Init(&queue.Policy{All: 1, Fair: true, Returns: true, Zero: time.Now()})
 	s.live = append(s.live, Key{Name: name, Queue: q, Limit: s.l.limit, OwnerUnlocks: true})
 	return q
 }
@@ -61,10 +61,10 @@ func (s *scene) free(name string) *queue.Synchronizer {
 // own makes goroutine owner the owner of a free key.
 func (s *scene) own(q *queue.Synchronizer, owner uint64, kind queue.Kind) *queue.Waiter {
 	s.grants++
-	w := &queue.Waiter{Owner: owner, Kind: kind}
-	q.Enter(w)
-	q.Granted(s.grants)
-	if _, err := q.Wait(context.Background(), w); err != nil {
+	w := &queue.Waiter{Stay: &queue.Stay{Goroutine: owner, Kind: kind, Need: 1}}
+	q.Acquire(w)
+	q.Granted(s.grants, 1, false, queue.Forever)
+	if _, err := q.Park(context.Background(), w); err != nil {
 		s.t.Fatal(err)
 	}
 	return w
@@ -72,8 +72,8 @@ func (s *scene) own(q *queue.Synchronizer, owner uint64, kind queue.Kind) *queue
 
 func (s *scene) wait(q *queue.Synchronizer, kind queue.Kind, others ...uint64) {
 	for _, id := range others {
-		w := &queue.Waiter{Owner: id, Kind: kind}
-		q.Enter(w)
+		w := &queue.Waiter{Stay: &queue.Stay{Goroutine: id, Kind: kind, Need: 1}}
+		q.Acquire(w)
 		s.waiters[id] = w
 	}
 }
@@ -82,7 +82,7 @@ func (s *scene) wait(q *queue.Synchronizer, kind queue.Kind, others ...uint64) {
 func (s *scene) leave(q *queue.Synchronizer, id uint64) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := q.Wait(ctx, s.waiters[id]); err == nil {
+	if _, err := q.Park(ctx, s.waiters[id]); err == nil {
 		s.t.Fatalf("goroutine %d came in", id)
 	}
 }
@@ -97,7 +97,7 @@ func testReportsAWaitOnce(t *testing.T) {
 	for _, after := range []time.Duration{29, 31, 40, 90} {
 		s.l.Check(now.Add(after * time.Second))
 	}
-	if len(s.reports) != 1 || len(s.reports[0].Overdue) != 1 || s.reports[0].Overdue[0].Waiter.Owner != 2 || s.reports[0].Overdue[0].Waiting != 2 {
+	if len(s.reports) != 1 || len(s.reports[0].Overdue) != 1 || s.reports[0].Overdue[0].Waiter.Goroutine != 2 || s.reports[0].Overdue[0].Waiting != 2 {
 		t.Fatalf("%+v", s.reports)
 	}
 	s.leave(q, 2)
@@ -105,7 +105,7 @@ func testReportsAWaitOnce(t *testing.T) {
 	s.l.Check(now.Add(91 * time.Second))
 	s.wait(q, queue.NoNotify, 4)
 	s.l.Check(now.Add(130 * time.Second))
-	if len(s.reports) != 2 || s.reports[1].Overdue[0].Waiter.Owner != 4 {
+	if len(s.reports) != 2 || s.reports[1].Overdue[0].Waiter.Goroutine != 4 {
 		t.Errorf("%+v", s.reports)
 	}
 }
@@ -122,7 +122,7 @@ func TestLookout_ReportsACycleOnce(t *testing.T) {
 		}
 	}
 	c := s.reports[0].Cycles[0]
-	if len(c) != 2 || c[0].Name != "a" || c[0].Waiter.Owner != 1 || c[1].Name != "b" || c[1].Waiter.Owner != 2 || !c.Certain() {
+	if len(c) != 2 || c[0].Name != "a" || c[0].Waiter.Goroutine != 1 || c[1].Name != "b" || c[1].Waiter.Goroutine != 2 || !c.Certain() {
 		t.Errorf("%+v", c)
 	}
 }
@@ -144,17 +144,17 @@ func TestLookout_AWaiterThatGoesBackDoesNotWaitForItself(t *testing.T) {
 	if len(s.l.stuck) != 2 {
 		t.Fatalf("%d stuck keys", len(s.l.stuck))
 	}
-	if exit, _ := a.Exit(w.Number, false); exit != queue.Final {
+	if exit, _ := a.Release(w.Stay, queue.EndTurn); exit != queue.Final {
 		t.Fatal(exit)
 	}
-	a.Released()
+	a.Shrink(0)
 	w.Again()
 	w.First, w.Began = true, 1 // it has waited since before the last check
-	if in, _, err := a.Enter(w); in || err != nil {
+	if in, _, err := a.Acquire(w); in || err != nil {
 		t.Fatal(in, err)
 	}
 	if cycles := s.l.cycles(time.Now().Add(2 * time.Hour)); len(cycles) != 0 {
-		t.Errorf("goroutine %d waits for itself, certain: %v", cycles[0][0].Waiter.Owner, cycles[0].Certain())
+		t.Errorf("goroutine %d waits for itself, certain: %v", cycles[0][0].Waiter.Goroutine, cycles[0].Certain())
 	}
 }
 
@@ -173,7 +173,7 @@ func TestLookout_SparesTheLongestQueue(t *testing.T) {
 	waits := func() map[uint64]*Wait {
 		s.l.stuck = nil
 		for _, k := range s.live {
-			if f, waited := k.Queue.Front(); waited {
+			if f := k.Queue.Front(); f.Waiting > 0 {
 				s.l.stuck = append(s.l.stuck, Wait{k, f, f.First})
 			}
 		}
@@ -211,10 +211,10 @@ func TestLookout_KeepsNothing(t *testing.T) {
 	s.leave(a, 2)
 	s.leave(b, 1)
 	for _, q := range []*queue.Synchronizer{a, b} {
-		if _, o := q.Exit(q.Current().Number, false); o != queue.SendRelease {
+		if _, o := q.Release(q.Owner(), queue.EndTurn); o != queue.GiveBack {
 			t.Fatal(o)
 		}
-		q.Released()
+		q.Shrink(0)
 	}
 	s.live = nil
 	s.l.Check(time.Now())

@@ -8,14 +8,14 @@
 // and what would break for a user. It is applied with `go test -overlay`, so the tree is never touched and several
 // can run at once.
 //
-//	queue-stale-exit: queue/tenure.go       its name, and the file
+//	queue-stale-exit: queue/synchronizer.go its name, and the file
 //	removes: the guard against a stale Unlock
 //	breaks: a late or repeated unlock frees the present owner
-//	fails: TestQueue_I5_StaleExit           all of these tests must fail
+//	fails: TestMutex_I7_StaleExit           all of these tests must fail
 //	in: sync                                their folder, if it is not the file's
 //	hangs                                   they may also fail by hanging
 //	race                                    run with the race detector
-//	-return number == s.number              occurs exactly once in the file; several lines are one piece
+//	-return w.in                            occurs exactly once in the file; several lines are one piece
 //	+return true                            takes its place; without it the piece is removed
 //
 // Before any mutant runs, the named tests must pass on the unchanged sources, or a failure would prove nothing. The

@@ -25,7 +25,8 @@ func (k *Key) Acquire(ctx context.Context, o *Owner, lease *Lease) error {
 		return ErrClosed
 	}
 	w := k.l.waiters.Get().(*queue.Waiter)
-	w.Owner, w.Kind, w.Note, w.Takes = o.Goroutine, o.Kind, o, o.more().Takes != nil
+	o.Need = 1
+	w.Stay, w.Note, w.Takes = &o.Stay, o, o.more().Takes != nil
 	if t := o.more().Takes; t != nil {
 		var end context.CancelCauseFunc
 		ctx, end = context.WithCancelCause(ctx)
@@ -40,7 +41,7 @@ func (k *Key) Acquire(ctx context.Context, o *Owner, lease *Lease) error {
 		}
 	}
 	for left := false; ; left = true {
-		in, order, err := k.q.Enter(w)
+		in, order, err := k.q.Acquire(w)
 		if left {
 			k.l.settled()
 		}
@@ -50,7 +51,7 @@ func (k *Key) Acquire(ctx context.Context, o *Owner, lease *Lease) error {
 		if k.l.closing.Load() { // BeginClose may have visited this queue before
 			k.carryOut(k.q.Fail(ErrClosed))
 		}
-		if order == queue.StartAttempt && ctx.Done() == nil {
+		if order == queue.Restate && !in && ctx.Done() == nil {
 			k.speak(o.Kind == queue.NoNotify) // the caller waits in any case, and cannot be stopped
 		} else {
 			k.carryOut(order)
@@ -60,7 +61,7 @@ func (k *Key) Acquire(ctx context.Context, o *Owner, lease *Lease) error {
 				k.oust()
 				k.kick() // there may be a place already
 			}
-			order, err := k.q.Wait(ctx, w)
+			order, err := k.q.Park(ctx, w)
 			if err != nil {
 				if err = k.gaveUp(w.Began, err); w.Takes && !isAnswer(err) && k.waitsForRedis(o) {
 					err = errUnanswered
@@ -123,14 +124,13 @@ func (k *Key) admit(ctx context.Context, o *Owner, w *queue.Waiter) error {
 		ok = wrong == nil
 	}
 	if ok {
-		o.g, o.number, o.handOffs, o.since = g, w.Number, int32(w.HandOffs), now
+		o.g, o.handOffs, o.since = g, int32(w.HandOffs), now
 		if g.token > 0 {
 			o.token = g.token + int64(o.handOffs)
 			if t := o.more().Takes; t != nil && t.Token > 0 {
 				o.token = t.Token
 			}
 		}
-		o.units.Store(1)
 		k.refs.Add(1)
 		if o.resumes() {
 			g.stretched.Store(true)
@@ -155,7 +155,7 @@ func (k *Key) admit(ctx context.Context, o *Owner, w *queue.Waiter) error {
 // caller is in the queue again or has returned, it counts as unsettled: Close names who is parked in Lock.
 func (k *Key) leave(ctx context.Context, g *Held, w *queue.Waiter, why error) error {
 	k.l.unsettled.Add(1)
-	exit, _ := k.q.Exit(w.Number, false)
+	exit, _ := k.q.Release(w.Stay, queue.EndTurn)
 	switch {
 	case exit != queue.Final: // lost meanwhile
 		k.hear(conversation.Event{Kind: conversation.Exited, N: w.Grant})

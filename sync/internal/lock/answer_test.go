@@ -109,7 +109,7 @@ func TestAnswer_CloseBesideAFixedLease(t *testing.T) {
 	})
 	k := p.Key("k", p.set)
 	defer k.Done()
-	o := &Owner{Kind: queue.Refusable, Holder: notify(func(*Loss) {})}
+	o := &Owner{Stay: queue.Stay{Kind: queue.Refusable}, Holder: notify(func(*Loss) {})}
 	if err := k.Acquire(t.Context(), o, &Lease{For: time.Minute, Period: -1, Margin: time.Second}); !errors.Is(err, ErrClosed) {
 		t.Errorf("%v", err)
 		o.Exit(t.Context())
@@ -149,13 +149,13 @@ func TestAnswer_P13_ATryInThePauseOfAnother(t *testing.T) {
 	k := p.Key("k", p.set)
 	defer k.Done()
 	f.refuse.Store(1000)
-	w := &queue.Waiter{Kind: queue.Refusable}
-	_, order, _ := k.q.Enter(w)
+	w := &queue.Waiter{Stay: &queue.Stay{Kind: queue.Refusable, Need: 1}}
+	_, order, _ := k.q.Acquire(w)
 	k.carryOut(order)
 	eventually(t, "a long pause", func() bool { k.mu.Lock(); defer k.mu.Unlock(); return k.talk.Failures() >= 7 && !k.talk.Unanswered() })
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	order, err := k.q.Wait(ctx, w)
+	order, err := k.q.Park(ctx, w)
 	if err == nil {
 		t.Fatal("admitted")
 	}

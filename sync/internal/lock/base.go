@@ -10,11 +10,10 @@ import (
 
 // base is what a Key and a SharedKey have in common.
 type base struct {
-	l     *Locks
-	name  string
-	set   *Settings
-	times Terms
-	refs  atomic.Int64 // at 0 the key is over, and stays so
+	l    *Locks
+	name string
+	set  *Settings
+	refs atomic.Int64 // at 0 the key is over, and stays so
 
 	tracked atomic.Pointer[lettucecompat.Tracked] // its grant, once that is tracked
 	failed  atomic.Pointer[string]                // the server from which the last statement had no usable answer; nil: it had one

@@ -28,7 +28,7 @@ func TestBeside_ALossOfWhatAWaiterNeverTook(t *testing.T) {
 			k.refs.Add(1)
 			defer k.Done()
 			eventually(t, "renewed", func() bool { return g.lease.Load().Renewals() > 0 })
-			w := waits(t, k, kind)
+			_, w := waits(t, k, kind)
 			exits(t, o, true, queue.HandedOff)
 			o.abandon()
 			g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonWatchdog}) // so that its owner would have time to react
@@ -46,7 +46,7 @@ func giveUp(t *testing.T, k *Key, w *queue.Waiter) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	order, err := k.q.Wait(ctx, w)
+	order, err := k.q.Park(ctx, w)
 	if err == nil {
 		t.Fatal("admitted")
 	}
@@ -71,8 +71,7 @@ func TestBeside_ALossOfWhatWasPassedOnMeanwhile(t *testing.T) {
 	p := newParty(t, client(), longLease)
 	k := p.Key("k", p.set)
 	defer k.Done()
-	var w *queue.Waiter
-	o := &Owner{Kind: queue.Refusable}
+	o := &Owner{Stay: queue.Stay{Kind: queue.Refusable}}
 	o.Holder = notify(func(*Loss) {
 		exits(t, o, true, queue.HandedOff)
 	})
@@ -80,7 +79,7 @@ func TestBeside_ALossOfWhatWasPassedOnMeanwhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "renewed", func() bool { return o.g.lease.Load().Renewals() > 0 })
-	w = waits(t, k, queue.Refusable)
+	_, w := waits(t, k, queue.Refusable)
 	o.g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonWatchdog})
 	rdb.Del(t.Context(), "k")
 	eventually(t, "queue", func() bool { return k.q.Word().State() != queue.Owned })
@@ -189,14 +188,13 @@ func TestBeside_TwoExitsBesideALoss(t *testing.T) {
 	defer k.Done()
 	o, lost := enter(t, p, k)
 	_ = o.Again()
-	// The first one is held up in Exit between the queue's exit and its own count.
+	// The first one is held up in Exit after the queue's.
 	exits(t, o, false, queue.Nested)
 	o.g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonWatchdog})
 	<-lost
 	eventually(t, "the queue moves on", func() bool { return k.q.Word().State() == queue.Free })
-	o.Exit(context.Background())
-	if o.units.Add(-1) == 0 { // and continues: Nested
-		o.exitedBesideALoss()
+	if r := o.Exit(context.Background()); r.Lost == nil {
+		t.Errorf("%+v", r)
 	}
 	k.mu.Lock()
 	left := Moment(k.talk.SilentUntil()) - k.l.now()
@@ -259,7 +257,7 @@ func TestBeside_ACallerThatGivesUpIsNoOutage(t *testing.T) {
 			time.Sleep(20 * time.Millisecond)
 		}
 	}})
-	o := &Owner{Kind: queue.Refusable, Holder: notify(func(*Loss) {})}
+	o := &Owner{Stay: queue.Stay{Kind: queue.Refusable}, Holder: notify(func(*Loss) {})}
 	err := k.Acquire(ctx, o, &Lease{For: time.Second, Period: -1, Margin: 100 * time.Millisecond})
 	if err == nil {
 		o.Exit(context.Background())

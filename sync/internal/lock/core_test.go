@@ -152,7 +152,7 @@ func (p *party) close(ctx context.Context) (left int) {
 func (p *party) acquire(ctx context.Context, key string, kind queue.Kind) (*Owner, error) {
 	k := p.Key(key, p.set)
 	defer k.Done()
-	o := &Owner{Kind: kind | queue.Refusable, Holder: notify(func(*Loss) {})}
+	o := &Owner{Stay: queue.Stay{Kind: kind | queue.Refusable}, Holder: notify(func(*Loss) {})}
 	return o, k.Acquire(ctx, o, nil)
 }
 

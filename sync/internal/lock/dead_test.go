@@ -29,7 +29,7 @@ func (p *party) die(t *testing.T) {
 func (p *party) waitsLast(t *testing.T, rdb *redis.Client, n int) {
 	t.Helper()
 	k := p.Key("k", p.set)
-	_, order, _ := k.q.Enter(&queue.Waiter{Kind: queue.Refusable})
+	_, order, _ := k.q.Acquire(&queue.Waiter{Stay: &queue.Stay{Kind: queue.Refusable, Need: 1}})
 	k.carryOut(order)
 	awaitPlace(t, rdb, int64(n))
 	eventually(t, "listens", p.wire.Listening)
@@ -167,8 +167,8 @@ func TestDead_ARetryForLater_Lab(t *testing.T) {
 	eventually(t, "renewed", func() bool { return o.g.lease.Load().Renewals() > 0 })
 	front := newParty(t, client(), longLease)
 	fk := front.Key("k", front.set)
-	fw := &queue.Waiter{Kind: queue.Refusable}
-	_, order, _ := fk.q.Enter(fw)
+	fw := &queue.Waiter{Stay: &queue.Stay{Kind: queue.Refusable, Need: 1}}
+	_, order, _ := fk.q.Acquire(fw)
 	fk.carryOut(order)
 	awaitPlace(t, rdb, 1)
 	eventually(t, "listens", front.wire.Listening)

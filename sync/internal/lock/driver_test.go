@@ -27,7 +27,7 @@ func eventually(t testing.TB, what string, ok func() bool) {
 func enter(t testing.TB, p *party, k *Key) (*Owner, chan *Loss) {
 	t.Helper()
 	lost := make(chan *Loss, 1)
-	o := &Owner{Kind: queue.Refusable, Holder: notify(func(l *Loss) { lost <- l })}
+	o := &Owner{Stay: queue.Stay{Kind: queue.Refusable}, Holder: notify(func(l *Loss) { lost <- l })}
 	if err := k.Acquire(context.Background(), o, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,11 @@ func behind(t testing.TB, p *party, o *Owner) (got chan *Owner) {
 // exits has o leave the queue, as Owner.Exit does first.
 func exits(t testing.TB, o *Owner, may bool, want queue.Exit) {
 	t.Helper()
-	if exit, _ := o.g.k.q.Exit(o.number, may); exit != want {
+	next := queue.EndTurn
+	if may {
+		next = queue.HandOff
+	}
+	if exit, _ := o.g.k.q.Release(&o.Stay, next); exit != want {
 		t.Errorf("exit: %v, want %v", exit, want)
 	}
 }
@@ -60,7 +64,7 @@ func busyLoop(t testing.TB, p *party) (open func()) {
 	t.Helper()
 	k := p.Key("other", p.set)
 	busy, opened := make(chan struct{}), make(chan struct{})
-	o := &Owner{Kind: queue.Refusable, Holder: notify(func(*Loss) { close(busy); <-opened })}
+	o := &Owner{Stay: queue.Stay{Kind: queue.Refusable}, Holder: notify(func(*Loss) { close(busy); <-opened })}
 	if err := k.Acquire(context.Background(), o, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -100,13 +104,13 @@ func TestDriver_AKeyIsInUseWhileItReleases(t *testing.T) {
 	p := newParty(t, client(), nil)
 	for range 50 {
 		k := p.Key("k", p.set)
-		w := &queue.Waiter{}
-		_, order, _ := k.q.Enter(w)
+		w := &queue.Waiter{Stay: &queue.Stay{Need: 1}}
+		_, order, _ := k.q.Acquire(w)
 		k.carryOut(order)
 		eventually(t, "granted", func() bool { return k.q.Word().State() == queue.Owned })
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
-		order, err := k.q.Wait(ctx, w)
+		order, err := k.q.Park(ctx, w)
 		if err == nil {
 			t.Fatal("admitted")
 		}
@@ -184,13 +188,13 @@ func TestDriver_P13_ATryInheritsNoPlace(t *testing.T) {
 	o := a.mustAcquire(t, "k")
 	k := b.Key("k", b.set)
 	defer k.Done()
-	w := &queue.Waiter{}
-	_, order, _ := k.q.Enter(w)
+	w := &queue.Waiter{Stay: &queue.Stay{Need: 1}}
+	_, order, _ := k.q.Acquire(w)
 	k.carryOut(order)
 	awaitPlace(t, client(), 1)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	order, _ = k.q.Wait(ctx, w)
+	order, _ = k.q.Park(ctx, w)
 	got := make(chan error, 1)
 	go func() { // before that order is carried out
 		_, err := b.acquire(context.Background(), "k", queue.Try)
@@ -305,7 +309,7 @@ func TestDriver_CloseBesideAParkedCaller(t *testing.T) {
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
-		_ = k.Acquire(ctx, &Owner{Kind: queue.NoNotify}, nil)
+		_ = k.Acquire(ctx, &Owner{Stay: queue.Stay{Kind: queue.NoNotify}}, nil)
 	}()
 	awaitPlace(t, client(), 1)
 	limit, cancel := context.WithTimeout(t.Context(), pace.Hang)
@@ -341,14 +345,14 @@ func TestDriver_ExpelBesideLost(t *testing.T) {
 	p := newParty(t, client(), nil)
 	k := p.Key("k", p.set)
 	defer k.Done()
-	o := &Owner{Goroutine: 7, Kind: queue.NoNotify, Holder: notify(func(*Loss) { k.Held().Expel() })}
+	o := &Owner{Stay: queue.Stay{Goroutine: 7, Kind: queue.NoNotify}, Holder: notify(func(*Loss) { k.Held().Expel() })}
 	if err := k.Acquire(t.Context(), o, nil); err != nil {
 		t.Fatal(err)
 	}
 	o.g.Lease().Lose(renewal.Cause{Reason: renewal.ReasonGone})
 	ctx, cancel := context.WithTimeout(t.Context(), pace.Hang)
 	defer cancel()
-	next := &Owner{Kind: queue.Refusable}
+	next := &Owner{Stay: queue.Stay{Kind: queue.Refusable}}
 	if err := k.Acquire(ctx, next, nil); err != nil {
 		t.Fatalf("%v, state %v", err, k.q.Word().State())
 	}

@@ -24,33 +24,41 @@ func (o *Owner) Exit(ctx context.Context) ExitResult {
 	// Both clocks are read: a process that was stopped or suspended learns here that the lock is lost.
 	now := k.l.leases.Now()
 	may := g.mayHandOff(o, now)
-	exit := queue.HandedOff
-	if k.set.Linger == 0 || !may || !o.keep(now) {
-		exit, _ = k.q.Exit(o.number, may)
+	next := queue.EndTurn
+	if may {
+		next = queue.HandOff
 	}
-	left := o.units.Add(-1)
+	until := o.lingersUntil(may, now)
+	if until > 0 {
+		next = queue.Linger
+	}
+	exit, _ := k.q.Release(&o.Stay, next)
+	if until > 0 && exit != queue.Kept {
+		g.kept.Store(false)
+	}
 	switch exit {
-	case queue.HandedOff:
+	case queue.HandedOff, queue.Kept:
+		if exit == queue.Kept {
+			g.lingersFrom(until, now)
+		}
 		o.abandon()
 		return ExitResult{HandedOff: true}
 	case queue.Nested:
-		if left == 0 {
-			o.exitedBesideALoss()
+		if l := g.Loss(); l != nil && o.Kind.CanNotify() {
+			return ExitResult{ReleaseResult: ReleaseResult{Lost: l}}
 		}
 		return ExitResult{Nested: true}
 	case queue.Final:
 		g.endLease(o, now)
 		return ExitResult{ReleaseResult: o.release(ctx)}
 	case queue.WasLost:
-		k.l.unregisterLost(g)
-	}
-	switch {
-	case exit == queue.Stale && (left < 0 || g.Loss() == nil): // the queue counts those of a goroutine itself
-		return ExitResult{Stale: true}
-	case exit != queue.Stale || left == 0: // else another unit may still work
+		if !o.Kind.CanNotify() {
+			k.l.unregisterLost(g)
+		}
 		o.exitedLost()
+		return ExitResult{ReleaseResult: ReleaseResult{Lost: g.LossOr(renewal.ReasonGone)}}
 	}
-	return ExitResult{ReleaseResult: ReleaseResult{Lost: g.LossOr(renewal.ReasonGone)}}
+	return ExitResult{Stale: true}
 }
 
 // exitedLost: the last unit of o, which has lost the lock, has exited.
@@ -58,14 +66,6 @@ func (o *Owner) exitedLost() {
 	o.g.exited()
 	o.g.k.kick()
 	o.abandon()
-}
-
-// exitedBesideALoss is for who takes the last unit of o off after the exit of another one, which found the loss and left the rest
-// to this one, because this unit was still counted.
-func (o *Owner) exitedBesideALoss() {
-	if o.Kind.CanNotify() && o.g.Loss() != nil { // else a goroutine's own units are the queue's to count
-		o.exitedLost()
-	}
 }
 
 // release gives the grant back for o, which has exited.
@@ -100,7 +100,7 @@ func (o *Owner) release(ctx context.Context) ReleaseResult {
 // expel exits for an owner that never will.
 func (o *Owner) expel() {
 	for {
-		switch exit, _ := o.g.k.q.Exit(o.number, false); exit {
+		switch exit, _ := o.g.k.q.Release(&o.Stay, queue.EndTurn); exit {
 		case queue.Nested:
 			continue
 		case queue.WasLost:
@@ -115,7 +115,7 @@ func (o *Owner) expel() {
 // Lost does.
 func (g *Held) Expel() {
 	g.ended.Store(true)
-	if o := g.Owner(); o != nil && g.k.q.Word().State() == queue.Lost {
+	if o := g.Owner(); o != nil && g.k.q.Demand().Lost {
 		o.expel()
 	}
 }

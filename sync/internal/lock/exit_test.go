@@ -51,7 +51,7 @@ func TestBeside_AHandOffToAParkedLockMeetsClose(t *testing.T) {
 	k := o.g.k
 	ctx, cancel := context.WithCancel(t.Context())
 	out := make(chan error, 1)
-	go func() { out <- k.Acquire(ctx, &Owner{Kind: queue.NoNotify}, nil) }()
+	go func() { out <- k.Acquire(ctx, &Owner{Stay: queue.Stay{Kind: queue.NoNotify}}, nil) }()
 	eventually(t, "parked", func() bool { return k.q.Len() == 1 })
 	p.closing.Store(true)
 	exits(t, o, true, queue.HandedOff)
@@ -87,7 +87,7 @@ func TestBeside_CloseWaitsForWhoParksAgain(t *testing.T) {
 		k := o.g.k
 		ctx, cancel := context.WithCancel(context.Background())
 		out, late := make(chan error, 1), new(atomic.Bool)
-		go func() { out <- k.Acquire(lateContext{ctx, late}, &Owner{Kind: queue.NoNotify}, nil) }()
+		go func() { out <- k.Acquire(lateContext{ctx, late}, &Owner{Stay: queue.Stay{Kind: queue.NoNotify}}, nil) }()
 		eventually(t, "parked", func() bool { return k.q.Len() == 1 })
 		p.closing.Store(closed)
 		k.mu.Lock()
@@ -117,7 +117,7 @@ func TestBeside_GivingUpBehindALostLock(t *testing.T) {
 	p := newParty(t, c, nil)
 	k := p.Key("k", p.set)
 	defer k.Done()
-	o := &Owner{Goroutine: 7, Kind: queue.NoNotify, Holder: notify(func(*Loss) {})}
+	o := &Owner{Stay: queue.Stay{Goroutine: 7, Kind: queue.NoNotify}, Holder: notify(func(*Loss) {})}
 	if err := k.Acquire(t.Context(), o, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func TestBeside_GivingUpBehindALostLock(t *testing.T) {
 	f.refuse.Store(0)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if err := k.Acquire(ctx, &Owner{Kind: queue.Refusable}, nil); !errors.Is(err, context.DeadlineExceeded) {
+	if err := k.Acquire(ctx, &Owner{Stay: queue.Stay{Kind: queue.Refusable}}, nil); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v", err)
 	}
 	o.Exit(t.Context())
@@ -170,7 +170,7 @@ func TestBeside_ATryBehindAReleaseThatFailed(t *testing.T) {
 	f.refuse.Store(0)
 	k := p.Key("k", p.set)
 	defer k.Done()
-	if err := k.Acquire(t.Context(), &Owner{Kind: queue.Try | queue.Refusable}, nil); !errors.Is(err, ErrRefused) {
+	if err := k.Acquire(t.Context(), &Owner{Stay: queue.Stay{Kind: queue.Try | queue.Refusable}}, nil); !errors.Is(err, ErrRefused) {
 		t.Errorf("%v", err)
 	}
 	k.mu.Lock()

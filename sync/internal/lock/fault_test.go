@@ -275,7 +275,7 @@ func TestCore_Forced(t *testing.T) {
 	k := a.Key("k", a.set)
 	defer k.Done()
 	lost := make(chan *Loss, 1)
-	o := &Owner{Kind: queue.Refusable, Holder: notify(func(l *Loss) { lost <- l })}
+	o := &Owner{Stay: queue.Stay{Kind: queue.Refusable}, Holder: notify(func(l *Loss) { lost <- l })}
 	if err := k.Acquire(t.Context(), o, nil); err != nil {
 		t.Fatal(err)
 	}

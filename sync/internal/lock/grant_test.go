@@ -10,14 +10,15 @@ import (
 	"github.com/anteroom/anteroom/renewal"
 )
 
-// waits puts a waiter into the queue of k, which is held here, without a goroutine.
-func waits(t *testing.T, k *Key, kind queue.Kind) *queue.Waiter {
+// waits puts an owner-to-be into the queue of k, which is held here, without a goroutine.
+func waits(t *testing.T, k *Key, kind queue.Kind) (*Owner, *queue.Waiter) {
 	t.Helper()
-	w := &queue.Waiter{Kind: kind}
-	if in, order, err := k.q.Enter(w); in || order != queue.Nothing || err != nil {
+	o := &Owner{Stay: queue.Stay{Kind: kind, Need: 1}, lease: &k.set.Lease}
+	w := &queue.Waiter{Stay: &o.Stay}
+	if in, order, err := k.q.Acquire(w); in || order != queue.Nothing || err != nil {
 		t.Fatal(in, order, err)
 	}
-	return w
+	return o, w
 }
 
 // handOff has o pass its grant on to w, which has not been admitted by the grant yet.
@@ -25,7 +26,7 @@ func handOff(t *testing.T, o *Owner, w *queue.Waiter) {
 	t.Helper()
 	exits(t, o, true, queue.HandedOff)
 	o.abandon()
-	if _, err := o.g.k.q.Wait(t.Context(), w); err != nil || w.Grant != o.g.n {
+	if _, err := o.g.k.q.Park(t.Context(), w); err != nil || w.Grant != o.g.n {
 		t.Fatal(err, w.Grant)
 	}
 }
@@ -91,11 +92,10 @@ func TestDriver_ALossBetweenAdmissionAndOwnership_Lab(t *testing.T) {
 	p := newParty(t, client(), nil)
 	o := p.mustAcquire(t, "k")
 	k, n := o.g.k, o.g.n
-	w := waits(t, k, queue.Refusable)
+	next, w := waits(t, k, queue.Refusable)
 	handOff(t, o, w)
 	rdb.Del(t.Context(), "k")
 	o.g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonGone})
-	next := &Owner{Kind: queue.Refusable, lease: &p.set.Lease}
 	if err := k.admit(t.Context(), next, w); err != errAgain { //nolint:errorlint // it is never wrapped
 		t.Fatal(err)
 	}
@@ -114,10 +114,10 @@ func TestDriver_AGrantThatIsNotRenewedIsNotTaken_Lab(t *testing.T) {
 	rdb := client()
 	p := newParty(t, client(), nil)
 	o := p.mustAcquire(t, "k")
-	w := waits(t, o.g.k, queue.Refusable)
+	next, w := waits(t, o.g.k, queue.Refusable)
 	handOff(t, o, w)
 	o.g.unrenewed.Store(true)
-	if err := o.g.k.admit(t.Context(), &Owner{Kind: queue.Refusable, lease: &p.set.Lease}, w); err != errAgain { //nolint:errorlint // it is never wrapped
+	if err := o.g.k.admit(t.Context(), next, w); err != errAgain { //nolint:errorlint // it is never wrapped
 		t.Error(err)
 	}
 	p.settled() // as Acquire does
@@ -133,16 +133,15 @@ func TestDriver_ANewcomerWithAnotherLeaseSparesTheGrant(t *testing.T) {
 	p := newParty(t, client(), nil)
 	o := p.mustAcquire(t, "k")
 	k := o.g.k
-	w := waits(t, k, queue.Refusable)
+	next, w := waits(t, k, queue.Refusable)
 	exits(t, o, true, queue.HandedOff) // w has not run yet
 	fixed := &Lease{For: 20 * time.Second, Period: -1, Margin: time.Second}
-	if err := k.Acquire(t.Context(), &Owner{Kind: queue.Try | queue.Refusable}, fixed); !errors.Is(err, ErrRefused) {
+	if err := k.Acquire(t.Context(), &Owner{Stay: queue.Stay{Kind: queue.Try | queue.Refusable}}, fixed); !errors.Is(err, ErrRefused) {
 		t.Errorf("passed the waiter: %v", err)
 	}
-	if _, err := k.q.Wait(t.Context(), w); err != nil || w.Grant != o.g.n {
+	if _, err := k.q.Park(t.Context(), w); err != nil || w.Grant != o.g.n {
 		t.Error(err, w.Grant)
 	}
-	next := &Owner{Kind: queue.Refusable, lease: &p.set.Lease}
 	if err := k.admit(t.Context(), next, w); err != nil {
 		t.Fatal(err)
 	}

@@ -117,13 +117,11 @@ func (k *Key) openLocked() uint64 {
 
 // demandLocked returns what the goroutines want.
 func (k *Key) demandLocked(now Moment) conversation.Demand {
-	switch k.q.Word().State() {
-	case queue.Acquiring:
-		if !k.l.closing.Load() && now >= k.quietUntilLocked() { // else who is parked in Lock stays parked
-			return conversation.Demand{Want: 1}
-		}
-	case queue.Granted, queue.Owned, queue.Lingers, queue.Releasing:
+	switch d := k.q.Demand(); {
+	case d.Units > 0:
 		return conversation.Demand{Keep: 1, Want: 1}
+	case d.Want > 0 && !k.l.closing.Load() && now >= k.quietUntilLocked(): // else who is parked in Lock stays parked
+		return conversation.Demand{Want: 1}
 	}
 	return conversation.Demand{}
 }
@@ -187,7 +185,7 @@ func (k *Key) nextLocked() *command {
 // checkTryLocked refuses a try in front that would have to wait for more than answers, the one to its acquire among them. A
 // pause after failures is not its own, so it does not wait for that.
 func (k *Key) checkTryLocked(now, pause Moment) {
-	if k.q.Word().State() != queue.Acquiring || !k.tries() {
+	if d := k.q.Demand(); d.Units > 0 || !d.Try {
 		return
 	}
 	switch {
@@ -310,8 +308,10 @@ func (k *Key) answeredLocked(cmd *command, a *lettucecompat.Answer) {
 // more, it returns false, and the conversation gives it back.
 func (k *Key) enterLocked() bool {
 	g := k.newGrantLocked()
-	if !k.l.closing.Load() && k.q.Granted(g.n) {
-		return true
+	if !k.l.closing.Load() {
+		if taken, _ := k.q.Granted(g.n, 1, false, queue.Forever); taken {
+			return true
+		}
 	}
 	g.lease.Load().End()
 	k.l.unregister(g, nil)
@@ -322,7 +322,7 @@ func (k *Key) enterLocked() bool {
 func (k *Key) carryOut(o queue.Order) {
 	switch o {
 	case queue.Nothing:
-	case queue.SendRelease: // the waiter for whom the grant came has given up, or it has lingered
+	case queue.GiveBack: // the waiter for whom the grant came has given up, or it has lingered
 		if g := k.cur.Load(); g != nil {
 			g.giveBack()
 		}

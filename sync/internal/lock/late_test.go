@@ -71,7 +71,7 @@ func TestLate_P13_ATryIsOneAsk_Lab(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 4*c.late+pace.Scale(time.Second))
 			defer cancel()
 			begin := time.Now()
-			o := &Owner{Kind: queue.Try | queue.Refusable, Holder: notify(func(*Loss) {})}
+			o := &Owner{Stay: queue.Stay{Kind: queue.Try | queue.Refusable}, Holder: notify(func(*Loss) {})}
 			err := k.Acquire(ctx, o, c.fixed)
 			if d := time.Since(begin); err == nil || !pace.Within(d, 3*c.late+500*time.Millisecond) { // the ask, the fixed lease, its release
 				t.Errorf("%v after %v, each answer after %v", err, d, c.late)
@@ -97,7 +97,7 @@ func TestLate_AReleaseBesideARevocation(t *testing.T) {
 	// Held.release, whose lease the loss has ended before, up to its kick.
 	exits(t, o, false, queue.Final)
 	g.lease.Load().End()
-	k.q.Released()
+	k.q.Shrink(0)
 	g.exited()
 	g.Lost(renewal.Cause{Reason: renewal.ReasonWatchdog, Deadline: g.lease.Load().Deadline()})
 	o.abandon()
@@ -116,10 +116,10 @@ func TestLate_AReleaseBesideANotification(t *testing.T) {
 	p := newParty(t, client(), longLease)
 	k := p.Key("k", p.set)
 	defer k.Done()
-	o := &Owner{Kind: queue.NoNotify}
+	o := &Owner{Stay: queue.Stay{Kind: queue.NoNotify}}
 	o.Holder = notify(func(*Loss) {
 		exits(t, o, false, queue.Final)
-		k.q.Released()
+		k.q.Shrink(0)
 		o.g.exited()
 	})
 	if err := k.Acquire(t.Context(), o, nil); err != nil {
@@ -289,7 +289,7 @@ func TestLate_AMarkBesideALoss(t *testing.T) {
 	k := p.Key("k", p.set)
 	defer k.Done()
 	done := make(chan struct{})
-	o := &Owner{Kind: queue.Refusable}
+	o := &Owner{Stay: queue.Stay{Kind: queue.Refusable}}
 	o.Holder = notify(func(*Loss) {
 		o.Exit(context.Background())
 		close(done)
@@ -373,7 +373,9 @@ func gaveUpPlace(t *testing.T) (p *party, k *Key, n uint64) {
 	k = p.Key("k", p.set)
 	ctx, cancel := context.WithCancel(t.Context())
 	gone := make(chan error)
-	go func() { gone <- k.Acquire(ctx, &Owner{Kind: queue.Refusable, Holder: notify(func(*Loss) {})}, nil) }()
+	go func() {
+		gone <- k.Acquire(ctx, &Owner{Stay: queue.Stay{Kind: queue.Refusable}, Holder: notify(func(*Loss) {})}, nil)
+	}()
 	awaitPlace(t, client(), 1)
 	eventually(t, "its place is known", func() bool {
 		k.mu.Lock()
@@ -411,7 +413,7 @@ func TestLate_ACallAfterClose(t *testing.T) {
 func TestLate_ACallBesideClose(t *testing.T) {
 	p, k, n := gaveUpPlace(t)
 	p.BeginClose()
-	k.hear(conversation.Event{Kind: conversation.Called, N: n, Record: n, Units: 1, Lease: k.times.Call}) // as Locks.Heard does, before its kick
+	k.hear(conversation.Event{Kind: conversation.Called, N: n, Record: n, Units: 1, Lease: k.set.times.Call}) // as Locks.Heard does, before its kick
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	if lost, unsettled := p.Settle(ended); len(lost) != 0 || unsettled != 1 {

@@ -18,25 +18,25 @@ import (
 const lingerPause = time.Second
 
 // Lingers reports whether nobody of this process has g or waits for it, which it keeps.
-func (g *Held) Lingers() bool { return g.k.q.Word().State() == queue.Lingers && g.k.cur.Load() == g }
+func (g *Held) Lingers() bool { return g.k.q.Demand().Lingers && g.k.cur.Load() == g }
 
-// keep ends the tenure of o, which exits and may hand off, and keeps its grant. It changes nothing where o has another unit,
-// or somebody waits here, or may wait elsewhere: the message may be lost, so each Linger Redis is asked.
-func (o *Owner) keep(now time.Duration) bool {
+// lingersUntil is until when the grant may linger after o, which exits and may hand off; 0: not at all, since somebody may wait
+// elsewhere: the message may be lost, so each Linger Redis is asked.
+func (o *Owner) lingersUntil(may bool, now Moment) Moment {
 	g, k := o.g, o.g.k
-	if int64(now) < k.pausedUntil.Load() || g.mustReturn(now) || !k.l.wire.Listening() {
-		return false
+	if k.set.Linger == 0 || !may || int64(now) < k.pausedUntil.Load() || g.mustReturn(now) || !k.l.wire.Listening() {
+		return 0
 	}
 	until := now + min(k.set.Linger, g.lease.Load().Remaining(now)/2)
 	k.lingersUntil.Store(int64(until))
 	g.kept.Store(true)
-	if !k.q.Keep(o.number) {
-		g.kept.Store(false)
-		return false
-	}
-	k.wakeLingering(until, now)
-	g.checkLinger(now) // a message that came before the queue said Lingers has ended nothing
-	return true
+	return until
+}
+
+// lingersFrom: the last owner has left. Whoever waits here takes the grant; else it lingers.
+func (g *Held) lingersFrom(until, now Moment) {
+	g.k.wakeLingering(until, now)
+	g.checkLinger(now) // a message that came before the queue let it linger has ended nothing
 }
 
 // wakeLingering sets a timer, unless one is set that fires no later. One serves many tenures; a later grant may last for less.
@@ -56,7 +56,7 @@ func (k *Key) wakeLingering(until, now Moment) {
 
 // lingered gives back what has lingered for long enough. set is for when its timer was set.
 func (k *Key) lingered(set Moment) {
-	if !k.timed.CompareAndSwap(int64(set), 0) || k.q.Word().State() != queue.Lingers {
+	if !k.timed.CompareAndSwap(int64(set), 0) || !k.q.Demand().Lingers {
 		return // an earlier timer has come instead, or the next one to keep the grant sets it
 	}
 	if until, now := Moment(k.lingersUntil.Load()), k.l.now(); now < until {

@@ -76,8 +76,8 @@ func TestLinger_ALossBetweenTwoOwners(t *testing.T) {
 		o := p.mustAcquire(t, "k")
 		k := o.g.k
 		time.Sleep(50 * time.Millisecond)
-		w := &queue.Waiter{Kind: queue.Refusable, Note: &Owner{}}
-		if _, _, err := k.q.Enter(w); err != nil {
+		w := &queue.Waiter{Stay: &queue.Stay{Kind: queue.Refusable, Need: 1}, Note: &Owner{}}
+		if _, _, err := k.q.Acquire(w); err != nil {
 			t.Fatal(err)
 		}
 		mustRelease(t, o)
@@ -97,7 +97,7 @@ func TestLinger_ALossBetweenTwoOwners(t *testing.T) {
 		p.rep.mu.Unlock()
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
-		order, _ := k.q.Wait(ctx, w)
+		order, _ := k.q.Park(ctx, w)
 		k.carryOut(order)
 	}
 }
@@ -112,7 +112,7 @@ func TestLinger_ATryWithAFixedLease(t *testing.T) {
 	rdb.Del(t.Context(), "k")
 	k := p.Key("k", p.set)
 	defer k.Done()
-	o := &Owner{Kind: queue.Try | queue.Refusable, Holder: notify(func(*Loss) {})}
+	o := &Owner{Stay: queue.Stay{Kind: queue.Try | queue.Refusable}, Holder: notify(func(*Loss) {})}
 	if err := k.Acquire(t.Context(), o, &Lease{For: time.Minute, Period: -1, Margin: time.Second}); err != nil {
 		t.Fatal(err)
 	}

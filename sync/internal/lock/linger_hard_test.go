@@ -71,7 +71,7 @@ func TestLinger_ANewSubscriptionAtTheLastMoment(t *testing.T) {
 	o, _ := enter(t, p, k)
 	eventually(t, "it has its whole lease", func() bool { return o.g.Lease().Renewals() > 0 })
 	p.Resubscribed()
-	if !k.q.Keep(o.number) { // as Owner.keep does, which has decided before
+	if exit, _ := k.q.Release(&o.Stay, queue.Linger); exit != queue.Kept { // as Owner.Exit does, which has decided before
 		t.Fatal("it does not linger")
 	}
 	o.g.checkLinger(k.l.now())

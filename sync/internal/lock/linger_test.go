@@ -178,7 +178,7 @@ func TestLinger_EndsAtTheLastMoment(t *testing.T) {
 	defer k.Done()
 	o, _ := enter(t, p, k)
 	eventually(t, "it has its whole lease", func() bool { return o.g.Lease().Renewals() > 0 })
-	if !k.q.Keep(o.number) { // as Owner.keep does
+	if exit, _ := k.q.Release(&o.Stay, queue.Linger); exit != queue.Kept { // as Owner.Exit does
 		t.Fatal("it does not linger")
 	}
 	k.noteContended(o.g.n)
@@ -271,7 +271,7 @@ func BenchmarkLinger(b *testing.B) {
 	defer k.Done()
 	ctx := context.Background()
 	for b.Loop() {
-		o := &Owner{Kind: queue.NoNotify}
+		o := &Owner{Stay: queue.Stay{Kind: queue.NoNotify}}
 		if err := k.Acquire(ctx, o, nil); err != nil {
 			b.Fatal(err)
 		}

@@ -130,11 +130,11 @@ func (l *Locks) Key(name string, s *Settings) *Key {
 	if k := l.keys[name]; k != nil && k.Use() {
 		return k
 	}
-	k := &Key{base: base{l: l, name: name, set: s, times: s.times()}, link: new(Link)}
+	k := &Key{base: base{l: l, name: name, set: s}, link: new(Link)}
 	k.link.key.Store(k)
 	k.refs.Store(1)
-	k.talk.Terms = k.times
-	k.q.Init(s.Fair, l.zero)
+	k.talk.Terms = k.set.times
+	k.q.Init(l.policyOf(s))
 	if until, is := l.pauses[name]; is {
 		k.pausedUntil.Store(int64(until))
 		delete(l.pauses, name)
@@ -227,7 +227,7 @@ func (l *Locks) Heard(m lettucecompat.Message) {
 		if m.Contended {
 			k.noteContended(m.N)
 		}
-		e := conversation.Event{Kind: conversation.Called, N: m.N, Record: m.N, Units: 1, Lease: k.times.Call}
+		e := conversation.Event{Kind: conversation.Called, N: m.N, Record: m.N, Units: 1, Lease: k.set.times.Call}
 		switch { // the client that has called may not have Fencing, and the other way round
 		case k.set.Fencing && m.Token == 0:
 			e = conversation.Event{Kind: conversation.Retry} // a confirmation makes the token
@@ -254,7 +254,7 @@ func (l *Locks) heardShared(m lettucecompat.Message) {
 	case lettucecompat.MessageRetry:
 		k.hear(conversation.Event{Kind: conversation.Retry, After: m.After}, false)
 	case lettucecompat.MessageCalled:
-		e := conversation.Event{Kind: conversation.Called, N: m.N, Record: m.N, Units: m.Units, Lease: k.times.Call, Token: m.Token}
+		e := conversation.Event{Kind: conversation.Called, N: m.N, Record: m.N, Units: m.Units, Lease: k.set.times.Call, Token: m.Token}
 		if k.set.Fencing && m.Token == 0 { // the client that has called may not have Fencing
 			e = conversation.Event{Kind: conversation.Retry} // a confirmation makes the token
 		}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
-	"github.com/anteroom/anteroom/queue"
 	"github.com/anteroom/anteroom/renewal"
 	"github.com/anteroom/anteroom/sync/internal/conversation"
 )
@@ -98,15 +97,15 @@ func (g *Held) Lost(c renewal.Cause) {
 		left = max(time.Until(c.Deadline)+g.Terms().Margin, 0)
 	}
 	k.hear(conversation.Event{Kind: conversation.Ended, N: g.n, Lease: left})
-	was, _ := k.q.Lose(g.n)
+	who, _ := k.q.Lose(g.n)
 	switch {
-	case o == nil, was.Number != o.number:
+	case o == nil, who != &o.Stay:
 		g.exited() // nobody is in who would exit
-	case was.State == queue.Lost && g.ended.Load():
+	case !o.Kind.CanNotify() && g.ended.Load():
 		o.expel()
 	}
 	k.kick()
-	if was.State != queue.Lost {
+	if who == nil || who.Kind.CanNotify() {
 		o = nil
 	}
 	k.l.unregister(g, o)

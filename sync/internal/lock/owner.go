@@ -14,19 +14,16 @@ import (
 // Owner is one local possession of a grant, from its admission to its last exit. The caller makes it, with the
 // exported fields; it must not be copied.
 type Owner struct {
-	Goroutine uint64      // 0: no goroutine may re-enter by its id
-	Kind      queue.Kind  // how it waits
-	gone      atomic.Bool // its reference on the key was given back
-	CallSite  string      // "" unless call sites are recorded
-	Holder    Holder      // nil: nobody is notified
+	queue.Stay        // its tenure. The caller sets Goroutine, 0 if no goroutine may re-enter by its id, and Kind
+	CallSite   string // "" unless call sites are recorded
+	Holder     Holder // nil: nobody is notified
 
 	extra    atomic.Pointer[More] // see With; nil: nothing
 	g        *Held
 	lease    *Lease
-	number   uint64 // of the tenure
 	token    int64
 	since    Moment
-	units    atomic.Int32 // that have not exited
+	gone     atomic.Bool // its reference on the key was given back
 	handOffs int32
 }
 
@@ -54,7 +51,7 @@ type Holder interface {
 }
 
 // live reports whether the tenure has not ended.
-func (o *Owner) live() bool { return o.g.k.q.Current().Number == o.number }
+func (o *Owner) live() bool { return o.g.k.q.Owner() == &o.Stay }
 
 // Err returns nil while the lock can be relied on, and otherwise why not.
 func (o *Owner) Err() *Loss {
@@ -71,9 +68,6 @@ func (o *Owner) Err() *Loss {
 // Held returns the grant.
 func (o *Owner) Held() *Held { return o.g }
 
-// Number returns that of the tenure in the queue.
-func (o *Owner) Number() uint64 { return o.number }
-
 // HandOffs returns how many owners of this process had the grant before.
 func (o *Owner) HandOffs() int { return int(o.handOffs) }
 
@@ -89,18 +83,14 @@ func (o *Owner) Note() string { return o.more().Note }
 // Deadline returns until when the lock can be relied on without a further renewal.
 func (o *Owner) Deadline() time.Time { return o.g.lease.Load().Deadline() }
 
-// Entered returns how many units of o have not exited.
-func (o *Owner) Entered() int { return int(o.units.Load()) }
+// Entered returns how many Exits of o are due.
+func (o *Owner) Entered() int { return o.g.k.q.Entries(&o.Stay) }
 
-// Again adds a unit to o, one more Exit of which is due then. The error is that of queue.Synchronizer.ReenterTenure.
-func (o *Owner) Again() error {
-	o.units.Add(1)
-	err := o.g.k.q.ReenterTenure(o.number)
-	if err != nil && o.units.Add(-1) == 0 {
-		o.exitedBesideALoss()
-	}
-	return err
-}
+// Again enters o once more, one more Exit of which is due then. The error is that of queue.Synchronizer.Reenter.
+func (o *Owner) Again() error { return o.g.k.q.Reenter(&o.Stay, false) }
+
+// Reenter is Again for the goroutine of o itself, also of a lost lock if it may be.
+func (o *Owner) Reenter(allowLost bool) error { return o.g.k.q.Reenter(&o.Stay, allowLost) }
 
 // Extend makes the lease last at least d from now on, in Redis too. Where it did not, the deadline stays where it was,
 // though Redis may keep the key longer; OutcomeGone means that the lock is lost.

@@ -68,7 +68,7 @@ func (s *Share) HandOffs() int { return 0 }
 func (s *Share) Has() int64 {
 	s.g.k.mu.Lock()
 	defer s.g.k.mu.Unlock()
-	return s.Units
+	return int64(s.Need)
 }
 
 // errExited is why Again does not enter.
@@ -161,7 +161,7 @@ func (s *Share) lose(c renewal.Cause, margin time.Duration) bool {
 	out := func() {
 		k.mu.Lock()
 		delete(g.owners, s)
-		k.gate.Exit(&s.w)
+		k.gate.Release(&s.Stay, queue.HandOff)
 		k.exitedLocked(g)
 		k.mu.Unlock()
 		k.kick()
@@ -173,4 +173,4 @@ func (s *Share) lose(c renewal.Cause, margin time.Duration) bool {
 
 // Join is the way in for a reader that nobody knows by name, while the gate is open. The key may be over: its gate is
 // closed then. False: the caller must call Enter.
-func (k *SharedKey) Join() bool { return k.gate.TryJoin(k.l.leases.Glance()) }
+func (k *SharedKey) Join() bool { return k.gate.AcquireShared(k.l.leases.Glance()) }

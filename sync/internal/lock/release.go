@@ -51,7 +51,7 @@ func (g *Held) endLease(o *Owner, now time.Duration) {
 func (g *Held) release(mayBeHeld bool) ReleaseResult {
 	k := g.k
 	k.mu.Lock()
-	k.q.Released()
+	k.q.Shrink(0)
 	has := k.hasLocked() && k.talk.Grant.Record == g.n
 	if now := k.l.now(); has {
 		if left := g.minHoldLeft(now); left > 0 { // a release and not a turn: only that can be repeated with the mark

@@ -68,7 +68,7 @@ func TestLate_AReleaseThatLandsAfterTheLease(t *testing.T) {
 	k := p.Key("k", p.set)
 	defer k.Done()
 	lease.Period = -1
-	o := &Owner{Kind: queue.Refusable, Holder: notify(func(l *Loss) { t.Errorf("notified: %v", l) })}
+	o := &Owner{Stay: queue.Stay{Kind: queue.Refusable}, Holder: notify(func(l *Loss) { t.Errorf("notified: %v", l) })}
 	if err := k.Acquire(t.Context(), o, &lease); err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func TestLate_AReleaseAfterTheDeadlineWithoutAnAnswer(t *testing.T) {
 	exits(t, o, false, queue.Final)
 	g.endLease(o, k.l.leases.Now())
 	k.mu.Lock()
-	k.q.Released()
+	k.q.Shrink(0)
 	g.stage = releasing
 	s := k.nextLocked()
 	k.mu.Unlock()

@@ -97,9 +97,9 @@ func (k *Key) markLocked(wire *lettucecompat.Statement) {
 // enough, since answers are slow, it gets the whole lease.
 func (k *Key) renew(cmd *command) (conversation.Event, lettucecompat.Answer) {
 	field := lettucecompat.NewField(k.l.cfg.ClientID, cmd.Since)
-	lease := k.times.Call
+	lease := k.set.times.Call
 	if k.renews.Swap(cmd.Since) == cmd.Since {
-		lease = k.times.Lease
+		lease = k.set.times.Lease
 	}
 	r := k.l.wire.Extend(context.Background(), lettucecompat.Renewal{Key: k.name, Field: field, Lease: lease}, k.set.Timeout)
 	e, a := conversation.Event{N: cmd.N}, lettucecompat.Answer{Outcome: r.Outcome, Err: r.Err}
@@ -157,7 +157,7 @@ func (k *Key) event(cmd *command, a *lettucecompat.Answer) conversation.Event {
 
 // rhythm returns after how long a place is confirmed next.
 func (k *Key) rhythm(a *lettucecompat.Answer) time.Duration {
-	wait := k.l.rhythm(k.times.Life, a.Ahead, a.TTL)
+	wait := k.l.rhythm(k.set.times.Life, a.Ahead, a.TTL)
 	if k.set.StringHolders && a.Ahead <= nearFront {
 		wait = min(wait, stringPoll)
 	}
@@ -199,8 +199,7 @@ func (k *Key) refuse(cmd *command, a *lettucecompat.Answer) {
 
 // tries reports whether who waits in front is a try.
 func (k *Key) tries() bool {
-	f, waits := k.q.Front()
-	return waits && f.First.Kind.IsTry()
+	return k.q.Demand().Try
 }
 
 // ErrRefused is why a try was not admitted: somebody else has the lock or waits for it, or this process has to wait before it
@@ -220,7 +219,7 @@ func (k *Key) gaveUp(came Moment, err error) error {
 	defer k.mu.Unlock()
 	c := &k.talk
 	switch {
-	case c.State == conversation.Holding, k.q.Word().State() == queue.Lost: // this process has the lock, or has not unlocked it
+	case c.State == conversation.Holding, k.q.Demand().Lost: // this process has the lock, or has not unlocked it
 	case k.answer != nil && k.answer.Err != nil:
 		return failure(k.answer.Outcome, k.answer.Err)
 	case k.hasLocked(), c.Unanswered() && c.LastCommand().Keep == 0 && k.knew < came:

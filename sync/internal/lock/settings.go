@@ -1,9 +1,11 @@
 package lock
 
 import (
+	"sync/atomic"
 	"time"
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+	"github.com/anteroom/anteroom/queue"
 )
 
 // Lease is what an owner asks of its lock. It is never changed.
@@ -34,21 +36,29 @@ type Settings struct {
 	Timeout        time.Duration // of one command
 	Of             any           // the caller's, who finds it by Key.Settings
 
-	Wire lettucecompat.Terms // see Prepare
+	Wire  lettucecompat.Terms // see Prepare
+	times Terms               // of the conversation
+
+	policy atomic.Pointer[queue.Policy] // see policyOf
+}
+
+// policyOf is how the queue of a Mutex with the settings s admits: one serves all such keys.
+func (l *Locks) policyOf(s *Settings) *queue.Policy {
+	p := s.policy.Load()
+	if p == nil || p.Zero != l.zero {
+		p = &queue.Policy{All: 1, Fair: s.Fair, Returns: true, Zero: l.zero}
+		s.policy.Store(p)
+	}
+	return p
 }
 
 // Prepare fills in what the wire needs. It is called once, before the settings are used.
 func (s *Settings) Prepare() {
-	t := s.times()
-	s.Wire.Call, s.Wire.Lease, s.Wire.Life = t.Call, t.Lease, t.Life
-	s.Wire.Capacity = s.Capacity
-	s.Wire.Strings, s.Wire.Fenced, s.Wire.RecordTime = s.StringHolders, s.Fencing, s.RecordTime
-}
-
-// times are those of the conversation.
-func (s *Settings) times() Terms {
 	l := s.Lease.For
-	return Terms{
+	s.times = Terms{
 		Lease: l, Call: lettucecompat.CallLease(l), Life: lettucecompat.PlaceLife(l), Margin: s.Lease.Margin, Late: s.Timeout,
 	}
+	s.Wire.Call, s.Wire.Lease, s.Wire.Life = s.times.Call, s.times.Lease, s.times.Life
+	s.Wire.Capacity = s.Capacity
+	s.Wire.Strings, s.Wire.Fenced, s.Wire.RecordTime = s.StringHolders, s.Fencing, s.RecordTime
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/anteroom/anteroom/sync/internal/conversation"
 )
 
-// SharedKey is what a client keeps for one RWMutex or Semaphore in use: the gate of its goroutines, and its conversation
-// with Redis. It is to a Gate what Key is to a Synchronizer.
+// SharedKey is what a client keeps for one RWMutex or Semaphore in use: the queue of its goroutines, here named its gate, and
+// its conversation with Redis.
 //
 // The gate decides who is inside, and the conversation what that means for Redis. Both change under mu, but for
 // goroutines that come and go by the gate alone.
 type SharedKey struct {
 	base
-	gate  queue.Gate
+	gate  queue.Synchronizer
 	cur   atomic.Pointer[SharedHeld] // the last grant
 	lossy atomic.Bool                // it was lost, and somebody inside has not left
 
@@ -39,15 +39,15 @@ func (l *Locks) Shared(name string, s *Settings) *SharedKey {
 	if k := l.shared[name]; k != nil && k.Use() {
 		return k
 	}
-	k := &SharedKey{base: base{l: l, name: name, set: s, times: s.times()}, ended: -linger}
-	whole := int64(0)
-	k.talk.Terms, k.talk.capacity = k.times, s.Capacity
+	k := &SharedKey{base: base{l: l, name: name, set: s}, ended: -linger}
+	whole := int32(0)
+	k.talk.Terms, k.talk.capacity = k.set.times, s.Capacity
 	if k.talk.capacity == 0 {
 		k.talk.capacity, whole = lettucecompat.AllUnits, lettucecompat.AllUnits
 	}
 	k.least = k.talk.capacity
 	k.refs.Store(1)
-	k.gate.Init(whole, s.Fair, s.MaxHandoffTime, l.zero)
+	k.gate.Init(&queue.Policy{All: whole, Fair: s.Fair, Turn: s.MaxHandoffTime, Zero: l.zero})
 	l.shared[name] = k
 	return k
 }
@@ -83,7 +83,7 @@ func (l *Locks) AllShared() []*SharedKey {
 }
 
 // Gate returns the gate of the key, to read.
-func (k *SharedKey) Gate() *queue.Gate { return &k.gate }
+func (k *SharedKey) Gate() *queue.Synchronizer { return &k.gate }
 
 // Held returns the last grant, nil before the first; it may have ended.
 func (k *SharedKey) Held() *SharedHeld { return k.cur.Load() }

@@ -141,7 +141,7 @@ func (g *SharedHeld) Lost(c renewal.Cause) {
 	if k.next != nil { // they are on their way out, and notified by their releases
 		l.Shares = append(l.Shares, k.next.by...)
 	}
-	k.gate.Lose() // lets nobody in: there are no units before others are stated
+	k.gate.Lose(g.n) // lets nobody in: there are no units before others are stated
 	k.lossy.Store(true)
 	k.next.end(ExitResult{ReleaseResult: ReleaseResult{Lost: l}})
 	k.next = nil

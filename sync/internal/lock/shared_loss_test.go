@@ -162,7 +162,7 @@ func TestShared_S4_ALossInTheMiddleOfAnExit(t *testing.T) {
 	g.lease.Lose(renewal.Cause{Reason: renewal.ReasonWatchdog}) // Exit has just found the lease valid
 	r := k.giveBack(g, s, false, func() {
 		delete(g.owners, s)
-		k.gate.Exit(&s.w)
+		k.gate.Release(&s.Stay, queue.HandOff)
 	})
 	if r.Lost == nil {
 		t.Errorf("%+v", r)
@@ -389,7 +389,7 @@ func TestShared_AnExitWhileOthersAreNotified(t *testing.T) {
 	rdb := client()
 	p := newShares(t, client(), 0, nil)
 	k := p.Shared("k", p.set)
-	s := &Share{Units: 1, Kind: queue.Refusable}
+	s := &Share{Stay: queue.Stay{Need: 1, Kind: queue.Refusable}}
 	exited := make(chan struct{})
 	s.Holder = heard(func(l *Loss) {
 		go func() { s.Exit(context.Background()); close(exited) }()
@@ -428,8 +428,8 @@ func TestShared_AGrantWhileOthersAreNotified(t *testing.T) {
 	k := p.Shared("k", p.set)
 	defer k.Done()
 	other := q.mustTake(t, 1)
-	s := &Share{Units: 1, Kind: queue.Refusable}
-	w := &Share{Units: writes, Kind: queue.Refusable}
+	s := &Share{Stay: queue.Stay{Need: 1, Kind: queue.Refusable}}
+	w := &Share{Stay: queue.Stay{Need: writes, Kind: queue.Refusable}}
 	notices := make(chan *Loss, 1)
 	w.Holder = heard(func(l *Loss) { notices <- l })
 	in := make(chan error, 1)
@@ -475,7 +475,7 @@ func TestShared_ARevokedWriterHasExited(t *testing.T) {
 	p := newShares(t, client(), 0, nil)
 	k := p.Shared("k", p.set)
 	defer k.Done()
-	w := &Share{Units: writes, Kind: queue.NoNotify, Holder: heard(func(*Loss) {})}
+	w := &Share{Stay: queue.Stay{Need: writes, Kind: queue.NoNotify}, Holder: heard(func(*Loss) {})}
 	if err := k.Acquire(t.Context(), w); err != nil {
 		t.Fatal(err)
 	}
@@ -527,7 +527,7 @@ func TestShared_ALimitedShareIsNotifiedOnce(t *testing.T) {
 	k := p.Shared("k", p.set)
 	defer k.Done()
 	notices := make(chan *Loss, 9)
-	s := &Share{Units: 1, Kind: queue.Refusable, Holder: heard(func(l *Loss) { notices <- l })}
+	s := &Share{Stay: queue.Stay{Need: 1, Kind: queue.Refusable}, Holder: heard(func(l *Loss) { notices <- l })}
 	if err := k.Acquire(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
@@ -550,7 +550,7 @@ func TestShared_AWaiterSleepsWhileOthersAreNotified(t *testing.T) {
 	p := newShares(t, client(), 0, nil)
 	k := p.Shared("k", p.set)
 	defer k.Done()
-	v := &Share{Units: writes, Kind: queue.Refusable}
+	v := &Share{Stay: queue.Stay{Need: writes, Kind: queue.Refusable}}
 	var before, after uint32
 	v.Holder = heard(func(*Loss) {
 		before = k.gate.Demand().Admissions
@@ -581,11 +581,11 @@ func TestShared_TheLastOneLeavesAgain(t *testing.T) {
 	defer k.Done()
 	v := p.mustTake(t, writes)
 	eventually(t, "the call lease was renewed", func() bool { return v.g.lease.Renewals() > 0 })
-	w := &queue.Waiter{Kind: queue.NoNotify, Need: 1}
-	_, _, _ = k.gate.Enter(w)
+	w := &queue.Waiter{Stay: &queue.Stay{Kind: queue.NoNotify, Need: 1}}
+	_, _, _ = k.gate.Acquire(w)
 	k.kick()
 	go v.Exit(context.Background())
-	if _, err := k.gate.Wait(t.Context(), w); err != nil {
+	if _, err := k.gate.Park(t.Context(), w); err != nil {
 		t.Fatal(err)
 	}
 	v.g.lease.Lose(renewal.Cause{Reason: renewal.ReasonWatchdog})

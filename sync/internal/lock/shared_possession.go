@@ -16,13 +16,12 @@ import (
 // see SharedKey.Enter.
 type Share struct {
 	registration
-	Units     int64        // that it needs; of an RWMutex 1 to read, lettucecompat.AllUnits to write. See Downgrade
-	Goroutine uint64       // 0: none is named in reports
-	Kind      queue.Kind   // how it waits
-	CallSite  string       // "" unless call sites are recorded
-	Holder    SharedHolder // nil: nobody is notified
+	// Stay is that in the queue. The caller sets Goroutine, 0 if none is named in reports, Kind, and Need: of an RWMutex 1 to
+	// read, lettucecompat.AllUnits to write. See Downgrade.
+	queue.Stay
+	CallSite string       // "" unless call sites are recorded
+	Holder   SharedHolder // nil: nobody is notified
 
-	w       queue.Waiter
 	g       *SharedHeld
 	token   int64
 	since   Moment
@@ -42,17 +41,16 @@ type SharedHolder interface {
 	LostShare(s *Share, l *Loss)
 }
 
-func (s *Share) whole() bool { return s.Units == lettucecompat.AllUnits }
+func (s *Share) whole() bool { return s.Need == lettucecompat.AllUnits }
 
 // Acquire brings s in, or returns why it is not, as Key.Acquire does. Its caller has a reference on k meanwhile.
 func (k *SharedKey) Acquire(ctx context.Context, s *Share) error {
-	s.w.Owner, s.w.Kind, s.w.Need, s.w.Note = s.Goroutine, s.Kind, s.Units, s
-	return k.enter(ctx, &s.w, func() (ok bool, wait time.Duration) {
+	return k.enter(ctx, &s.Stay, s, func(w *queue.Waiter) (ok bool, wait time.Duration) {
 		now := k.l.leases.Glance()
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		g := k.cur.Load()
-		if g == nil || g.loss != nil || s.w.Grant != k.gate.Demand().Grant || !g.lease.Valid(now) || k.l.closing.Load() {
+		if g == nil || g.loss != nil || w.Grant != g.n || !g.lease.Valid(now) || k.l.closing.Load() {
 			return false, 0
 		}
 		s.g, s.since = g, now
@@ -63,25 +61,27 @@ func (k *SharedKey) Acquire(ctx context.Context, s *Share) error {
 		}
 		g.owners[s] = struct{}{}
 		return true, wait
-	}, func() queue.Order { return k.gate.Exit(&s.w) })
+	}, func() { k.gate.Release(&s.Stay, queue.HandOff) })
 }
 
 // Enter brings in so many units that nobody knows by name: a reader of an RWMutex, or permits of a Semaphore. Nobody can
 // notify them of a loss, which keeps others of this process out until they have left. Otherwise it is as Acquire.
 func (k *SharedKey) Enter(ctx context.Context, kind queue.Kind, units int64) error {
-	if k.gate.TryJoin(k.l.leases.Glance()) { // never of a Semaphore
+	if k.gate.AcquireShared(k.l.leases.Glance()) { // never of a Semaphore
 		return nil
 	}
-	w := &queue.Waiter{Kind: kind | queue.NoNotify, Need: units}
-	return k.enter(ctx, w, func() (bool, time.Duration) {
+	return k.enter(ctx, &queue.Stay{Kind: kind | queue.NoNotify, Need: int32(units)}, nil, func(*queue.Waiter) (bool, time.Duration) {
 		g := k.cur.Load()
 		return g != nil && g.lease.Valid(k.l.leases.Glance()), 0
-	}, func() queue.Order { return k.leave(units) })
+	}, func() { k.leave(units) })
 }
 
-// enter brings w in. admits decides whether what the gate has let it in by can be relied on; if not, out leaves again.
-func (k *SharedKey) enter(ctx context.Context, w *queue.Waiter, admits func() (bool, time.Duration), out func() queue.Order) error {
+// enter brings the stay in, which note is to name. admits decides whether what the gate has let it in by can be relied on; if
+// not, out leaves again.
+func (k *SharedKey) enter(ctx context.Context, stay *queue.Stay, note any, admits func(*queue.Waiter) (bool, time.Duration), out func()) error {
 	came := k.l.now()
+	w := k.l.waiters.Get().(*queue.Waiter)
+	w.Stay, w.Note = stay, note
 	for first := true; ; first = false {
 		if k.l.closing.Load() && (first || w.Kind.IsRefusable()) { // who is parked in Lock stays parked
 			k.kick() // an attempt in vain to join may have hidden the last one who left
@@ -90,7 +90,7 @@ func (k *SharedKey) enter(ctx context.Context, w *queue.Waiter, admits func() (b
 		if !first {
 			w.Again()
 		}
-		in, order, err := k.gate.Enter(w)
+		in, order, err := k.gate.Acquire(w)
 		if k.l.closing.Load() { // BeginClose may have visited this gate before
 			k.gate.Close()
 			k.gate.Fail(ErrClosed)
@@ -106,7 +106,7 @@ func (k *SharedKey) enter(ctx context.Context, w *queue.Waiter, admits func() (b
 			return err
 		}
 		if !in {
-			order, err := k.gate.Wait(ctx, w)
+			order, err := k.gate.Park(ctx, w)
 			if order != queue.Nothing {
 				k.kick()
 			}
@@ -114,8 +114,10 @@ func (k *SharedKey) enter(ctx context.Context, w *queue.Waiter, admits func() (b
 				return k.gaveUp(came, err)
 			}
 		}
-		ok, wait := admits()
+		ok, wait := admits(w)
 		if ok {
+			w.Reset()
+			k.l.waiters.Put(w)
 			if wait > 0 { // some microseconds
 				time.Sleep(wait)
 			}
@@ -152,9 +154,9 @@ func (k *SharedKey) gaveUp(came Moment, err error) error {
 
 func (k *SharedKey) leave(units int64) queue.Order {
 	if k.set.Capacity == 0 {
-		return k.gate.Leave()
+		return k.gate.ReleaseShared(1)
 	}
-	k.gate.Release(units)
+	k.gate.ReleaseShared(units)
 	return queue.Restate
 }
 
@@ -267,8 +269,7 @@ func (s *Share) downgrade() {
 	k.mu.Lock()
 	becomes := s.whole() && s.writes == 0 && s.entered.Load() > 0
 	if becomes {
-		s.Units = 1
-		k.gate.Downgrade(&s.w)
+		k.gate.Downgrade(&s.Stay)
 	}
 	k.mu.Unlock()
 	if becomes {
@@ -295,7 +296,7 @@ func (s *Share) Exit(ctx context.Context) ExitResult {
 			s.timer.Stop()
 		}
 		delete(g.owners, s)
-		k.gate.Exit(&s.w)
+		k.gate.Release(&s.Stay, queue.HandOff)
 		k.exitedLocked(g)
 	}
 	if loss := s.Err(); loss != nil {

@@ -47,7 +47,7 @@ func (k *SharedKey) event(a *lettucecompat.UnitsAnswer, n uint64) conversation.E
 	case a.Word == lettucecompat.WordLost:
 		e.Kind = conversation.Lost
 	case a.Word == lettucecompat.WordWaits:
-		e.Kind, e.After = conversation.Waits, k.l.rhythm(k.times.Life, a.Ahead, cmp.Or(a.Next, -1))
+		e.Kind, e.After = conversation.Waits, k.l.rhythm(k.set.times.Life, a.Ahead, cmp.Or(a.Next, -1))
 	case a.Units > 0: // also if a try is refused
 		e.Kind = conversation.Has
 	default:
@@ -94,7 +94,7 @@ func (k *SharedKey) take(e conversation.Event, contended bool, s *conversation.C
 		k.gate.Refuse(errLate)
 	case f == conversation.Granted:
 		g = k.newGrantLocked()
-		k.gate.Granted(k.talk.Units, k.talk.contended(), g.deadline())
+		k.gate.Granted(g.n, k.talk.Units, k.talk.contended(), g.deadline())
 	case f == conversation.Vanished:
 		c := renewal.Cause{Reason: renewal.ReasonGone, By: byStatement}
 		switch {
@@ -113,7 +113,7 @@ func (k *SharedKey) take(e conversation.Event, contended bool, s *conversation.C
 		}
 		switch {
 		case more, before.InLine && !k.talk.InLine, e.Kind == conversation.Called && k.talk.lastServed > before.lastServed: // of what it had, too: it was another one's turn
-			k.gate.Granted(k.talk.Units, k.talk.contended(), g.deadline())
+			k.gate.Granted(g.n, k.talk.Units, k.talk.contended(), g.deadline())
 		case s != nil || e.Kind == conversation.Called:
 			k.gate.Renewed(k.talk.contended(), g.deadline())
 		}

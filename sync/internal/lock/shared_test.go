@@ -38,7 +38,7 @@ func newShares(t testing.TB, rdb *redis.Client, capacity int64, change func(*Set
 func (p *party) take(ctx context.Context, units int64, kind queue.Kind) (*Share, error) {
 	k := p.Shared("k", p.set)
 	defer k.Done()
-	s := &Share{Units: units, Kind: kind | queue.Refusable, Holder: heard(func(*Loss) {})}
+	s := &Share{Stay: queue.Stay{Need: int32(units), Kind: kind | queue.Refusable}, Holder: heard(func(*Loss) {})}
 	return s, k.Acquire(ctx, s)
 }
 
@@ -236,7 +236,7 @@ func TestShared_S4_ALossIsNotified(t *testing.T) {
 	k := p.Shared("k", p.set)
 	defer k.Done()
 	lost := make(chan *Loss, 1)
-	s := &Share{Units: 1, Kind: queue.Refusable, Holder: heard(func(l *Loss) { lost <- l })}
+	s := &Share{Stay: queue.Stay{Need: 1, Kind: queue.Refusable}, Holder: heard(func(l *Loss) { lost <- l })}
 	if err := k.Acquire(context.Background(), s); err != nil {
 		t.Fatal(err)
 	}
@@ -319,7 +319,7 @@ func TestShared_S5_TokensStayBelowTheClock(t *testing.T) {
 	k.mu.Lock()
 	handOffs := g.handOffs
 	g.handOffs += 100_000_000 // in 200 s
-	if _, wait := g.tokenLocked(&Share{Units: writes}, k.l.now()); wait <= 0 {
+	if _, wait := g.tokenLocked(&Share{Stay: queue.Stay{Need: writes}}, k.l.now()); wait <= 0 {
 		t.Errorf("no wait for one of 100,000,000 tokens, %v after the grant", k.l.now()-g.since)
 	}
 	g.handOffs = handOffs
@@ -387,7 +387,7 @@ func TestShared_P9_ADeadlineIsNotifiedBeforeTheNext(t *testing.T) {
 	var at atomic.Int64
 	k := a.Shared("k", a.set)
 	defer k.Done()
-	w := &Share{Units: 1, Kind: queue.Refusable, Holder: heard(func(*Loss) { at.Store(time.Now().UnixNano()) })}
+	w := &Share{Stay: queue.Stay{Need: 1, Kind: queue.Refusable}, Holder: heard(func(*Loss) { at.Store(time.Now().UnixNano()) })}
 	if err := k.Acquire(context.Background(), w); err != nil {
 		t.Fatal(err)
 	}
@@ -607,7 +607,7 @@ func TestShared_S24_TheFirstTwoStateWhenALeaseEnds(t *testing.T) {
 			if h.Kind != conversation.Waits || (h.After < next+5*ms) != (soon && next > 0) {
 				t.Errorf("%d ahead, a lease ends in %v: again after %v", ahead, next, h.After)
 			}
-			if most := k.l.rhythm(k.times.Life, ahead, -1); h.After > most {
+			if most := k.l.rhythm(k.set.times.Life, ahead, -1); h.After > most {
 				t.Errorf("%d ahead: again after %v, a Mutex after %v", ahead, h.After, most)
 			}
 		}
@@ -704,7 +704,7 @@ func TestShared_LostAndLate_Lab(t *testing.T) {
 							out := func() { inside.Add(-units) }
 							ctx, cancel := context.WithTimeout(context.Background(), pace.Hang)
 							entered := make(chan struct{})
-							s := &Share{Units: units, Kind: queue.Refusable, Holder: heard(func(*Loss) { <-entered; once.Do(out) })}
+							s := &Share{Stay: queue.Stay{Need: int32(units), Kind: queue.Refusable}, Holder: heard(func(*Loss) { <-entered; once.Do(out) })}
 							err := k.Acquire(ctx, s)
 							if cancel(); err != nil {
 								close(entered)
@@ -801,7 +801,7 @@ func TestShared_CloseGivesUp(t *testing.T) {
 	k := p.Shared("k", p.set)
 	defer k.Done()
 	lost := make(chan *Loss, 1)
-	s := &Share{Units: 2, Kind: queue.Refusable, Holder: heard(func(l *Loss) { lost <- l })}
+	s := &Share{Stay: queue.Stay{Need: 2, Kind: queue.Refusable}, Holder: heard(func(l *Loss) { lost <- l })}
 	if err := k.Acquire(context.Background(), s); err != nil {
 		t.Fatal(err)
 	}

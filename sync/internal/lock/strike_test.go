@@ -33,7 +33,7 @@ func TestDriver_WhatStrikesOneOwnerSparesTheNext(t *testing.T) {
 			if !may || !strike(first) { // between the decision and the hand-off
 				t.Fatal("there is nothing to pass on, or the accused was spared")
 			}
-			if exit, _ := k.q.Exit(first.number, may); exit != queue.HandedOff {
+			if exit, _ := k.q.Release(&first.Stay, queue.HandOff); exit != queue.HandedOff {
 				k.hear(conversation.Event{Kind: conversation.Exited, N: g.n}) // the loss came first
 				k.kick()
 			}
@@ -56,9 +56,8 @@ func TestDriver_AnAccusationExpiresWithItsOwner(t *testing.T) {
 	_, client := fresh(t)
 	p := newParty(t, client(), nil)
 	first := p.mustAcquire(t, "k")
-	w := waits(t, first.g.k, queue.Refusable)
+	next, w := waits(t, first.g.k, queue.Refusable)
 	handOff(t, first, w)
-	next := &Owner{Kind: queue.Refusable, lease: &p.set.Lease}
 	if err := first.g.k.admit(t.Context(), next, w); err != nil {
 		t.Fatal(err)
 	}
@@ -76,10 +75,9 @@ func TestDriver_AStrikeWaitsForAnAdmission(t *testing.T) {
 	p := newParty(t, client(), nil)
 	first := p.mustAcquire(t, "k")
 	g := first.g
-	w := waits(t, g.k, queue.Refusable)
+	next, w := waits(t, g.k, queue.Refusable)
 	handOff(t, first, w)
-	next := &Owner{Kind: queue.Refusable, lease: &p.set.Lease, g: g, number: w.Number}
-	next.units.Store(1)
+	next.g = g
 	g.k.refs.Add(1)
 	g.k.mu.Lock()
 	begun, struck := make(chan struct{}), make(chan bool, 1)
@@ -127,11 +125,11 @@ func TestDriver_WhoTakesTheLockSparesTheNext(t *testing.T) {
 	first, _ := enter(t, p, p.Key("k", p.set))
 	g, k := first.g, first.g.k
 	defer k.Done()
-	next := &Owner{Kind: queue.Refusable, lease: &p.set.Lease, Holder: notify(func(*Loss) {})}
+	next := &Owner{Stay: queue.Stay{Kind: queue.Refusable, Need: 1}, lease: &p.set.Lease, Holder: notify(func(*Loss) {})}
 	takes := &Taking{ctx: t.Context(), spoil: func(err error) { t.Error(err) }}
 	next.With(More{Takes: takes})
-	w := &queue.Waiter{Kind: queue.Refusable, Takes: true, Note: next}
-	if _, _, err := k.q.Enter(w); err != nil {
+	w := &queue.Waiter{Stay: &next.Stay, Takes: true, Note: next}
+	if _, _, err := k.q.Acquire(w); err != nil {
 		t.Fatal(err)
 	}
 	k.mu.Lock()
@@ -142,8 +140,7 @@ func TestDriver_WhoTakesTheLockSparesTheNext(t *testing.T) {
 	}()
 	time.Sleep(50 * time.Millisecond) // it has found the first owner, and asks
 	handOff(t, first, w)
-	next.g, next.number = g, w.Number // as admit does
-	next.units.Store(1)
+	next.g = g // as admit does
 	k.refs.Add(1)
 	g.owner.Store(next)
 	k.mu.Unlock()
@@ -162,7 +159,7 @@ func TestDriver_GoneWhileTheLeaseIsFixed(t *testing.T) {
 	first, _ := enter(t, p, p.Key("k", p.set))
 	g, k := first.g, first.g.k
 	defer k.Done()
-	w := waits(t, k, queue.Refusable)
+	next, w := waits(t, k, queue.Refusable)
 	handOff(t, first, w)
 	g.lease.Load().End() // Held.fix
 	k.mu.Lock()
@@ -170,7 +167,6 @@ func TestDriver_GoneWhileTheLeaseIsFixed(t *testing.T) {
 	k.mu.Unlock()
 	k.hear(conversation.Event{Kind: conversation.Lost, N: last})
 	g.lease.Store(k.l.leases.Add(renewal.Spec{Lease: time.Minute, Period: -1, SentAt: time.Now(), Owner: g}))
-	next := &Owner{Kind: queue.Refusable, lease: &p.set.Lease}
 	if err := k.admit(t.Context(), next, w); err != errAgain {
 		t.Errorf("%v: it has the lock until %v", err, next.Deadline())
 		next.Exit(t.Context())

@@ -85,10 +85,8 @@ func (g *Held) unownedLocked() bool { return g.from != nil && g.Owner() == nil }
 
 // taker returns how the first waiter takes the lock, nil if it waits for its turn.
 func (k *Key) taker() *Taking {
-	if f, waits := k.q.Front(); waits {
-		if o, is := f.First.Note.(*Owner); is {
-			return o.more().Takes
-		}
+	if o, is := k.q.Front().First.Note.(*Owner); is {
+		return o.more().Takes
 	}
 	return nil
 }

@@ -33,8 +33,8 @@ func TestTaking_IsForWhoHasOrderedIt(t *testing.T) {
 	for _, field := range []string{"first", "second"} {
 		o := &Owner{}
 		o.With(More{Takes: &Taking{From: field, spoil: func(error) {}}})
-		w := &queue.Waiter{Note: o, Takes: true}
-		_, _, _ = k.q.Enter(w)
+		w := &queue.Waiter{Stay: &queue.Stay{Need: 1}, Note: o, Takes: true}
+		_, _, _ = k.q.Acquire(w)
 		waiters = append(waiters, w)
 	}
 	next := func(seize bool) *command {

@@ -74,7 +74,7 @@ func (p *Reports) deadlocks(found waits.Report) {
 		}
 		ev.Key, ev.Class = ev.Waits[0].Key, ev.Waits[0].Class
 		if _, is := c[0].Of.(*lock.Key); is {
-			ev.Holder = p.locks.Field(c[0].Current.Grant)
+			ev.Holder = p.locks.Field(c[0].Grant)
 		}
 		events = append(events, ev)
 	}
@@ -94,21 +94,21 @@ func (p *Reports) waitInfo(w waits.Wait) observe.WaitInfo {
 	of := w.Of.(lock.Named)
 	info := observe.WaitInfo{
 		Key: of.Name(), Class: of.Settings().Class,
-		Goroutine: int64(w.Waiter.Owner), Kind: KindName(w.Waiter.Kind), Since: p.leases.Dated(w.Waiter.Since), CallSite: CallSiteOf(w.Waiter),
-		Owner: int64(w.Current.Owner),
+		Goroutine: int64(w.Waiter.Goroutine), Kind: KindName(w.Waiter.Kind), Since: p.leases.Dated(w.Waiter.Since), CallSite: CallSiteOf(w.Waiter),
+		Owner: int64(w.Owner.Goroutine),
 	}
-	if w.Current.Number == 0 {
+	if w.Owner.Count == 0 {
 		return info
 	}
-	info.OwnerKind = KindName(w.Current.Kind)
+	info.OwnerKind = KindName(w.Owner.Kind)
 	since := func(m lock.Moment) time.Time { return p.leases.Dated(p.leases.Zero().Add(m)) }
 	switch k := of.(type) {
 	case *lock.Key:
-		if o := k.Owner(); o != nil && o.Number() == w.Current.Number {
+		if o := k.Owner(); o != nil && o.Is(w.Owner) {
 			info.OwnerSince, info.OwnerSite = since(o.Since()), o.CallSite
 		}
 	case *lock.SharedKey:
-		if o := k.State().Writes; o != nil && o.Number() == w.Current.Number {
+		if o := k.State().Writes; o != nil && o.Is(w.Owner) {
 			info.OwnerSince, info.OwnerSite = since(o.Since()), o.CallSite
 		}
 	}
@@ -122,9 +122,9 @@ func (p *Reports) describeHolder(ev *observe.Event, w waits.Wait) {
 		p.describeShared(ev, k)
 		return
 	}
-	if w.Current.Grant != 0 {
-		ev.Holder = p.locks.Field(w.Current.Grant)
-		switch w.Current.State {
+	if w.Grant != 0 {
+		ev.Holder = p.locks.Field(w.Grant)
+		switch w.State() {
 		case queue.Lost:
 			ev.Text = ", which has lost it and not unlocked"
 		case queue.Releasing:

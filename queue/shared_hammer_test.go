@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/anteroom/anteroom/internal/pace"
 	"github.com/anteroom/anteroom/queue"
 )
 
@@ -18,8 +17,8 @@ import (
 // answers are drawn at random: refusals, grants, calls to give way, losses.
 type gateRedis struct {
 	t    *testing.T
-	g    *queue.Gate
-	all  int64
+	g    *gate
+	all  int32
 	zero time.Time
 	kick chan struct{}
 	n    gateTally
@@ -127,7 +126,7 @@ func (r *gateRedis) hammer(goroutines int, visit func(id uint64)) {
 	go func() { defer close(done); wg.Wait() }()
 	select {
 	case <-done:
-	case <-time.After(pace.Hang):
+	case <-time.After(60 * time.Second):
 		r.t.Fatalf("the gate hangs: %+v, first waiters %+v", r.g.Demand(), r.g.Peek(3))
 	}
 	close(stop)
@@ -137,26 +136,34 @@ func (r *gateRedis) hammer(goroutines int, visit func(id uint64)) {
 	}
 }
 
-func newGateRedis(t *testing.T, all int64, fair, lose bool) *gateRedis {
-	r := &gateRedis{t: t, g: new(queue.Gate), all: all, zero: time.Now(), kick: make(chan struct{}, 1), lose: lose}
-	r.g.Init(all, fair, 200*time.Microsecond, r.zero)
+func newGateRedis(t *testing.T, all int32, fair, lose bool) *gateRedis {
+	r := &gateRedis{t: t, g: new(gate), all: all, zero: time.Now(), kick: make(chan struct{}, 1), lose: lose}
+	r.g.Init(&queue.Policy{All: all, Fair: fair, Turn: 200 * time.Microsecond, Zero: r.zero})
 	return r
 }
 
 // enter comes in as w says, or returns why not.
 func (r *gateRedis) enter(ctx context.Context, w *queue.Waiter) error {
-	in, order, err := r.g.Enter(w)
+	in, order, err := r.g.Acquire(w)
 	r.obey(order)
 	if in || err != nil {
 		return err
 	}
-	order, err = r.g.Wait(ctx, w)
+	order, err = r.g.Park(ctx, w)
 	r.obey(order)
 	return err
 }
 
+// rounds is how often each goroutine of a hammer test enters.
+func rounds() int {
+	if testing.Short() {
+		return 100
+	}
+	return 1000
+}
+
 // Locks only, as a program uses a sync.RWMutex: the plain value is exact, and -race proves exclusion.
-func TestGate_HammerLocks(t *testing.T) {
+func TestShared_HammerLocks(t *testing.T) {
 	for name, fair := range map[string]bool{"fair": true, "non-fair": false} {
 		t.Run(name, func(t *testing.T) {
 			r := newGateRedis(t, all, fair, false)
@@ -164,17 +171,17 @@ func TestGate_HammerLocks(t *testing.T) {
 			var writes atomic.Int64
 			r.hammer(16, func(id uint64) {
 				if rand.IntN(20) > 0 {
-					if r.g.TryJoin(r.now()) {
+					if r.g.AcquireShared(r.now()) {
 						r.n.joined.Add(1)
-					} else if err := r.enter(context.Background(), &queue.Waiter{Need: 1, Kind: queue.NoNotify, Owner: id}); err != nil {
+					} else if err := r.enter(context.Background(), &queue.Waiter{Stay: &queue.Stay{Need: 1, Kind: queue.NoNotify, Goroutine: id}}); err != nil {
 						t.Error(err)
 						return
 					}
 					_ = p.value
-					r.obey(r.g.Leave())
+					r.obey(r.g.ReleaseShared(1))
 					return
 				}
-				w := &queue.Waiter{Need: all, Kind: queue.NoNotify, Owner: id}
+				w := &queue.Waiter{Stay: &queue.Stay{Need: all, Kind: queue.NoNotify, Goroutine: id}}
 				if err := r.enter(context.Background(), w); err != nil {
 					t.Error(err)
 					return
@@ -195,12 +202,12 @@ func TestGate_HammerLocks(t *testing.T) {
 
 // Everything in parallel: losses, contexts that end, tries, downgrades, closing, waiters that come again. Those that cannot
 // be notified exclude each other whatever is lost; the others as long as their stay has not ended.
-func TestGate_HammerEverything(t *testing.T) {
+func TestShared_HammerEverything(t *testing.T) {
 	for name, fair := range map[string]bool{"fair": true, "non-fair": false} {
 		t.Run(name, func(t *testing.T) {
 			r := newGateRedis(t, all, fair, true)
 			var p place
-			for end := time.Now().Add(pace.Hang); ; { // on a busy machine a round may miss something
+			for end := time.Now().Add(20 * time.Second); ; { // on a busy machine a round may miss something
 				r.hammer(16, func(id uint64) { r.visit(&p, id) })
 				missed := r.n.missed()
 				if missed == "" || testing.Short() {
@@ -229,13 +236,13 @@ func (n *gateTally) missed() string {
 
 // visit is one goroutine's way through the gate.
 func (r *gateRedis) visit(p *place, id uint64) {
-	if rand.IntN(2) == 0 && r.g.TryJoin(r.now()) {
+	if rand.IntN(2) == 0 && r.g.AcquireShared(r.now()) {
 		r.n.joined.Add(1)
 		p.read(r.t)
-		r.obey(r.g.Leave())
+		r.obey(r.g.ReleaseShared(1))
 		return
 	}
-	w := &queue.Waiter{Need: 1, Kind: queue.Kind(rand.IntN(8)), Owner: id}
+	w := &queue.Waiter{Stay: &queue.Stay{Need: 1, Kind: queue.Kind(rand.IntN(8)), Goroutine: id}}
 	if rand.IntN(8) == 0 {
 		w.Need = all
 	}
@@ -271,12 +278,12 @@ func (r *gateRedis) stay(p *place, w *queue.Waiter) {
 	r.n.entered.Add(1)
 	if w.Kind.CanNotify() {
 		r.mu.Lock() // no loss now: a stay that has not ended excludes
-		if d := r.g.Demand(); d.Grant == w.Grant && !(w.Need == all && d.Used == all || w.Need == 1 && d.Used >= 1) {
+		if d := r.g.Demand(); !d.Lost && d.Grant == w.Grant && !(w.Need == all && d.Used == all || w.Need == 1 && d.Used >= 1) {
 			r.t.Errorf("I14: a stay with need %d: %+v", w.Need, d)
 		}
 		r.mu.Unlock()
 		if rand.IntN(2) == 0 {
-			r.obey(r.g.Downgrade(w))
+			r.obey(r.g.Downgrade(w.Stay))
 			r.n.downgraded.Add(1)
 		}
 		r.obey(r.g.Exit(w))
@@ -286,7 +293,7 @@ func (r *gateRedis) stay(p *place, w *queue.Waiter) {
 		p.write(r.t)
 		if rand.IntN(2) == 0 {
 			p.readers.Add(1)
-			r.obey(r.g.Downgrade(w))
+			r.obey(r.g.Downgrade(w.Stay))
 			r.n.downgraded.Add(1)
 			p.readers.Add(-1)
 			p.read(r.t)
@@ -295,7 +302,7 @@ func (r *gateRedis) stay(p *place, w *queue.Waiter) {
 		return
 	}
 	p.read(r.t)
-	r.obey(r.g.Leave())
+	r.obey(r.g.ReleaseShared(1))
 }
 
 func (p *place) read(t *testing.T) {
@@ -316,12 +323,12 @@ func (p *place) write(t *testing.T) {
 }
 
 // Permits of different sizes, given up, lost, and released by any goroutine.
-func TestGate_HammerSemaphore(t *testing.T) {
+func TestShared_HammerSemaphore(t *testing.T) {
 	for name, lose := range map[string]bool{"calm": false, "losses": true} {
 		t.Run(name, func(t *testing.T) {
 			r := newGateRedis(t, 0, true, lose)
 			r.hammer(16, func(id uint64) {
-				w := &queue.Waiter{Need: int64(1 + rand.IntN(5)), Kind: queue.Kind(rand.IntN(8)), Owner: id}
+				w := &queue.Waiter{Stay: &queue.Stay{Need: int32(1 + rand.IntN(5)), Kind: queue.Kind(rand.IntN(8)), Goroutine: id}}
 				ctx, cancel := context.WithCancel(context.Background())
 				defer cancel()
 				if rand.IntN(8) == 0 {
@@ -336,8 +343,8 @@ func TestGate_HammerSemaphore(t *testing.T) {
 				if w.Kind.CanNotify() || rand.IntN(2) == 0 {
 					r.obey(r.g.Exit(w))
 				} else {
-					r.obey(r.g.Release(w.Need - 1))
-					r.obey(r.g.Release(1))
+					r.obey(r.g.ReleaseShared(int64(w.Need) - 1))
+					r.obey(r.g.ReleaseShared(1))
 				}
 			})
 		})
@@ -345,7 +352,7 @@ func TestGate_HammerSemaphore(t *testing.T) {
 }
 
 // A wake-up that is lost at the end of a burst hangs it: nothing happens then that could make up for it.
-func TestGate_HammerBursts(t *testing.T) {
+func TestShared_HammerBursts(t *testing.T) {
 	for name, fair := range map[string]bool{"fair": true, "non-fair": false} {
 		t.Run(name, func(t *testing.T) {
 			r := newGateRedis(t, all, fair, false)
@@ -364,7 +371,7 @@ func TestGate_HammerBursts(t *testing.T) {
 				go func() { defer close(done); wg.Wait() }()
 				select {
 				case <-done:
-				case <-time.After(pace.Hang):
+				case <-time.After(30 * time.Second):
 					t.Fatalf("the gate hangs: %+v, first waiters %+v", r.g.Demand(), r.g.Peek(3))
 				}
 				if d := r.g.Demand(); d.Used != 0 || d.Waiting != 0 || d.Readers != 0 {
@@ -376,7 +383,7 @@ func TestGate_HammerBursts(t *testing.T) {
 }
 
 // Under steady contention everybody comes in, and nobody waits for much longer than the others.
-func TestGate_HammerNobodyStarves(t *testing.T) {
+func TestShared_HammerNobodyStarves(t *testing.T) {
 	for name, fair := range map[string]bool{"fair": true, "non-fair": false} {
 		t.Run(name, func(t *testing.T) {
 			g := newRWGate(fair)
@@ -416,7 +423,7 @@ func TestGate_HammerNobodyStarves(t *testing.T) {
 			}()
 			select {
 			case <-done:
-			case <-time.After(pace.Hang):
+			case <-time.After(60 * time.Second):
 				t.Errorf("starved: %+v", g.Demand())
 			}
 			close(stop)
@@ -427,26 +434,26 @@ func TestGate_HammerNobodyStarves(t *testing.T) {
 
 // S26: a writer closes first, then counts. It meets an open gate that nobody is inside of, and a reader that joins at that
 // moment.
-func TestGate_I15_AReaderThatJoinsBesideAWriter(t *testing.T) {
-	g := new(queue.Gate)
+func TestShared_I12_AReaderThatJoinsBesideAWriter(t *testing.T) {
+	g := new(gate)
 	zero := time.Now()
-	g.Init(all, false, time.Hour, zero)
+	g.Init(&queue.Policy{All: all, Turn: time.Hour, Zero: zero})
 	now := func() time.Duration { return time.Since(zero) }
-	first := &queue.Waiter{Need: all}
-	if in, _, err := g.Enter(first); in || err != nil {
+	first := &queue.Waiter{Stay: &queue.Stay{Need: all}}
+	if in, _, err := g.Acquire(first); in || err != nil {
 		t.Fatal(in, err)
 	}
 	g.Granted(all, false, time.Hour)
-	if _, err := g.Wait(t.Context(), first); err != nil {
+	if _, err := g.Park(t.Context(), first); err != nil {
 		t.Fatal(err)
 	}
 	g.Exit(first)
 	open := func() { // a reader opens the gate for others
-		r := &queue.Waiter{Need: 1, Kind: queue.NoNotify}
-		if in, _, err := g.Enter(r); !in || err != nil {
+		r := &queue.Waiter{Stay: &queue.Stay{Need: 1, Kind: queue.NoNotify}}
+		if in, _, err := g.Acquire(r); !in || err != nil {
 			t.Fatal(in, err)
 		}
-		g.Leave()
+		g.ReleaseShared(1)
 	}
 	open()
 	var inside atomic.Int64
@@ -459,23 +466,20 @@ func TestGate_I15_AReaderThatJoinsBesideAWriter(t *testing.T) {
 	var reader sync.WaitGroup
 	reader.Go(func() {
 		for !stop.Load() {
-			if g.TryJoin(now()) {
+			if g.AcquireShared(now()) {
 				inside.Add(1)
 				spin(100)
 				inside.Add(-1)
-				g.Leave()
+				g.ReleaseShared(1)
 				spin(200)
 			}
 		}
 	})
 	refused, alone := 0, 0
-	enough := func(took time.Duration) bool {
-		return refused >= 20_000 && alone >= 20_000 || took > 20*time.Second && refused > 0 && alone > 0 || took > pace.Hang
-	}
-	for begin := time.Now(); !enough(time.Since(begin)); {
+	for end := time.Now().Add(20 * time.Second); (refused < 20_000 || alone < 20_000) && time.Now().Before(end); {
 		open()
-		w := &queue.Waiter{Need: all, Kind: queue.Try}
-		in, _, _ := g.Enter(w)
+		w := &queue.Waiter{Stay: &queue.Stay{Need: all, Kind: queue.Try}}
+		in, _, _ := g.Acquire(w)
 		if !in {
 			refused++
 			continue
@@ -493,5 +497,66 @@ func TestGate_I15_AReaderThatJoinsBesideAWriter(t *testing.T) {
 	reader.Wait()
 	if refused == 0 || alone == 0 {
 		t.Errorf("%d writers found a reader, %d were alone", refused, alone)
+	}
+}
+
+// I12: Shrink and Lose close first, then count. They meet an open gate, and a reader that joins at that moment: nobody is
+// inside by units that went back, and nobody is let in beside one who relies on lost ones.
+func TestShared_I17_AReaderThatJoinsBesideAShrink(t *testing.T) {
+	g := new(gate)
+	zero := time.Now()
+	g.Init(&queue.Policy{All: all, Turn: time.Hour, Zero: zero})
+	now := func() time.Duration { return time.Since(zero) }
+	open := func() {
+		g.Granted(all, false, time.Hour)
+		for range 2 {
+			r := &queue.Waiter{Stay: &queue.Stay{Need: 1, Kind: queue.NoNotify}}
+			if in, _, err := g.Acquire(r); !in || err != nil {
+				t.Fatal(in, err, g.Demand())
+			}
+			g.ReleaseShared(1)
+		}
+	}
+	var inside atomic.Int64
+	var stop atomic.Bool
+	var reader sync.WaitGroup
+	reader.Go(func() {
+		for !stop.Load() {
+			if g.AcquireShared(now()) {
+				inside.Add(1)
+				for range 100 {
+					stop.Load()
+				}
+				inside.Add(-1)
+				g.ReleaseShared(1)
+			}
+		}
+	})
+	open()
+	shrunk, lost := 0, 0
+	for end := time.Now().Add(5 * time.Second); (shrunk < 100_000 || lost < 100_000) && time.Now().Before(end); {
+		switch {
+		case shrunk > lost:
+			lost++
+			g.Lose()
+			for g.Demand().Lost { // until the reader has left
+				runtime.Gosched()
+			}
+		case g.Shrink(0):
+			shrunk++
+		default:
+			continue
+		}
+		for range 100 {
+			if inside.Load() > 0 {
+				t.Fatalf("a reader is inside by no unit: %+v", g.Demand())
+			}
+		}
+		open()
+	}
+	stop.Store(true)
+	reader.Wait()
+	if shrunk == 0 || lost == 0 {
+		t.Errorf("%d shrunk, %d lost", shrunk, lost)
 	}
 }

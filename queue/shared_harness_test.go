@@ -23,22 +23,72 @@ const (
 	lock = queue.NoNotify
 )
 
+// gate is a Synchronizer beside a server that numbers its grants.
+type gate struct {
+	queue.Synchronizer
+	grants uint64
+}
+
+// Granted is with a new number if the process has nothing.
+func (g *gate) Granted(units int64, contended bool, deadline time.Duration) queue.Order {
+	if g.Demand().Grant == 0 {
+		g.grants++
+	}
+	_, order := g.Synchronizer.Granted(g.grants, units, contended, deadline)
+	return order
+}
+
+// Lose is of the present grant.
+func (g *gate) Lose() queue.Order {
+	_, order := g.Synchronizer.Lose(g.grants)
+	return order
+}
+
+// Exit is a Release that hands off.
+func (g *gate) Exit(w *queue.Waiter) queue.Order {
+	_, order := g.Release(w.Stay, queue.HandOff)
+	return order
+}
+
+// Peek returns the waiters.
+func (g *gate) Peek(n int) []queue.WaiterInfo {
+	_, infos := g.Synchronizer.Peek(n)
+	return infos
+}
+
+// entered names the result of Acquire.
+func entered(in bool, refused error) string {
+	switch {
+	case refused != nil:
+		return "refused"
+	case in:
+		return "in"
+	}
+	return "queued"
+}
+
+var (
+	errClosed  = errors.New("closed")
+	errGiveUp  = errors.New("gave up")
+	errRefused = errors.New("refused by Redis")
+)
+
 // gateFixture is a Gate in a synctest bubble, with the tests' assertions.
 type gateFixture struct {
 	t    *testing.T
-	g    *queue.Gate
-	all  int64
+	g    *gate
+	all  int32
 	fair bool
 	zero time.Time
 	ids  uint64
 }
 
 // inGate runs f with a new Gate in virtual time.
-func inGate(t *testing.T, all int64, fair bool, f func(x *gateFixture)) {
+func inGate(t *testing.T, all int32, fair bool, f func(x *gateFixture)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		x := &gateFixture{t: t, g: new(queue.Gate), all: all, fair: fair, zero: time.Now()}
-		x.g.Init(all, fair, handOff, x.zero)
+		x := &gateFixture{t: t, g: new(gate), all: all, fair: fair, zero: time.Now()}
+		x.g.Init(&queue.Policy{All: all, Fair: fair, Turn: handOff, Zero: x.zero})
 		time.Sleep(time.Nanosecond) // a wait that begins at 0 has no beginning
 		f(x)
 	})
@@ -71,14 +121,14 @@ type visitor struct {
 func (x *gateFixture) enter(need int64, kind queue.Kind) *visitor {
 	x.t.Helper()
 	x.ids++
-	return x.enterAs(&queue.Waiter{Need: need, Kind: kind, Owner: x.ids})
+	return x.enterAs(&queue.Waiter{Stay: &queue.Stay{Need: int32(need), Kind: kind, Goroutine: x.ids}})
 }
 
 func (x *gateFixture) enterAs(w *queue.Waiter) *visitor {
 	v := &visitor{x: x, w: w}
 	v.ctx, v.cancel = context.WithCancelCause(context.Background())
 	x.t.Cleanup(func() { v.cancel(nil) })
-	v.in, v.order, v.refused = x.g.Enter(w)
+	v.in, v.order, v.refused = x.g.Acquire(w)
 	return v
 }
 
@@ -103,7 +153,7 @@ func (v *visitor) wait() *visitor {
 	v.done = make(chan struct{})
 	go func() {
 		defer close(v.done)
-		v.later, v.err = v.x.g.Wait(v.ctx, v.w)
+		v.later, v.err = v.x.g.Park(v.ctx, v.w)
 	}()
 	synctest.Wait()
 	return v
@@ -127,21 +177,21 @@ func (v *visitor) over() bool {
 func (v *visitor) mustBeIn() {
 	v.x.t.Helper()
 	if !v.over() || v.err != nil {
-		v.x.t.Fatalf("waiter %d is not in: over=%v err=%v; %+v", v.w.Owner, v.over(), v.err, v.x.g.Demand())
+		v.x.t.Fatalf("waiter %d is not in: over=%v err=%v; %+v", v.w.Goroutine, v.over(), v.err, v.x.g.Demand())
 	}
 }
 
 func (v *visitor) mustWait() {
 	v.x.t.Helper()
 	if v.over() {
-		v.x.t.Fatalf("waiter %d does not wait any more (err=%v); %+v", v.w.Owner, v.err, v.x.g.Demand())
+		v.x.t.Fatalf("waiter %d does not wait any more (err=%v); %+v", v.w.Goroutine, v.err, v.x.g.Demand())
 	}
 }
 
 func (v *visitor) mustHaveLeft(err error) {
 	v.x.t.Helper()
 	if !v.over() || !errors.Is(v.err, err) {
-		v.x.t.Fatalf("waiter %d: over=%v err=%v, want %v; %+v", v.w.Owner, v.over(), v.err, err, v.x.g.Demand())
+		v.x.t.Fatalf("waiter %d: over=%v err=%v, want %v; %+v", v.w.Goroutine, v.over(), v.err, err, v.x.g.Demand())
 	}
 }
 
@@ -171,16 +221,16 @@ func (x *gateFixture) open(units int64) {
 	x.give(units)
 	x.come(1, lock)
 	x.come(1, lock)
-	x.g.Leave()
-	x.g.Leave()
+	x.g.ReleaseShared(1)
+	x.g.ReleaseShared(1)
 	x.mustJoin(true)
-	x.g.Leave()
+	x.g.ReleaseShared(1)
 }
 
 // mustJoin tries to join by the word.
 func (x *gateFixture) mustJoin(want bool) {
 	x.t.Helper()
-	x.must("TryJoin", x.g.TryJoin(x.now()), want)
+	x.must("TryJoin", x.g.AcquireShared(x.now()), want)
 }
 
 // mustState checks what is to be stated.
@@ -196,10 +246,10 @@ func (x *gateFixture) lined(visitors ...*visitor) {
 	x.t.Helper()
 	var got, want []uint64
 	for _, info := range x.g.Peek(-1) {
-		got = append(got, info.Owner)
+		got = append(got, info.Goroutine)
 	}
 	for _, v := range visitors {
-		want = append(want, v.w.Owner)
+		want = append(want, v.w.Goroutine)
 	}
 	if !slices.Equal(got, want) {
 		x.t.Fatalf("waiting: %v, want %v; %+v", got, want, x.g.Demand())

@@ -13,7 +13,7 @@ import (
 
 // rwGate is a Gate behind the methods of sync.RWMutex, as package sync has it: the moment is read once.
 type rwGate struct {
-	queue.Gate
+	gate
 	zero    time.Time
 	waiters sync.Pool
 	writer  *queue.Waiter
@@ -23,16 +23,17 @@ type rwGate struct {
 func newRWGate(fair bool) *rwGate {
 	l := &rwGate{zero: time.Now()}
 	l.waiters.New = func() any { return new(queue.Waiter) }
-	l.Init(all, fair, time.Millisecond, l.zero)
+	l.Init(&queue.Policy{All: all, Fair: fair, Turn: time.Millisecond, Zero: l.zero})
 	l.Granted(all, false, 1<<62)
 	return l
 }
 
-func (l *rwGate) enter(need int64) *queue.Waiter {
+func (l *rwGate) enter(need int32) *queue.Waiter {
 	w := l.waiters.Get().(*queue.Waiter)
+	w.Stay = new(queue.Stay)
 	w.Need, w.Kind = need, queue.NoNotify
-	if in, _, _ := l.Enter(w); !in {
-		_, _ = l.Wait(context.Background(), w)
+	if in, _, _ := l.Acquire(w); !in {
+		_, _ = l.Park(context.Background(), w)
 	}
 	return w
 }
@@ -43,12 +44,12 @@ func (l *rwGate) put(w *queue.Waiter) {
 }
 
 func (l *rwGate) RLock() {
-	if !l.TryJoin(time.Since(l.zero)) {
+	if !l.AcquireShared(time.Since(l.zero)) {
 		l.put(l.enter(1))
 	}
 }
 
-func (l *rwGate) RUnlock() { l.Leave() }
+func (l *rwGate) RUnlock() { l.ReleaseShared(1) }
 func (l *rwGate) Lock()    { l.writer = l.enter(all) }
 
 func (l *rwGate) Unlock() {
@@ -63,8 +64,8 @@ type rwLocker interface {
 	RUnlock()
 }
 
-// BenchmarkGate measures readers of an open gate, and readers with a writer among every so many, beside sync.RWMutex.
-func BenchmarkGate(b *testing.B) {
+// BenchmarkShared measures readers of an open gate, and readers with a writer among every so many, beside sync.RWMutex.
+func BenchmarkShared(b *testing.B) {
 	for _, writes := range []int{0, 20} {
 		for _, goroutines := range []int{1, 2, 64} {
 			for name, make := range map[string]func() rwLocker{

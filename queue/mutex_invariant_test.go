@@ -11,25 +11,26 @@ import (
 	"github.com/anteroom/anteroom/queue"
 )
 
-func TestQueue_I1_FreeMeansNobodyAndNothing(t *testing.T) {
+func TestMutex_I1_FreeMeansNobodyAndNothing(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		mustBeNothing := func(way string) {
 			t.Helper()
-			must(x, way, x.s.Current(), queue.Tenure{})
-			must(x, way+": queued", x.s.Len(), 0)
-			must(x, way+": word", x.s.Word(), queue.Word(0))
+			d := x.s.Current()
+			d.Admissions, d.TurnEnds = 0, 0
+			must(x, way, d, queue.Demand{})
+			must(x, way+": word", x.s.Raw()&(1<<34-1), 1<<32)
 		}
 		mustBeNothing("new")
 		a := x.own(queue.NoNotify, 1, 1)
-		x.s.Exit(a.w.Number, true)
-		x.s.Released()
+		x.s.Release(a.w.Stay, queue.HandOff)
+		x.released()
 		mustBeNothing("released")
 		x.own(queue.Refusable, 1, 2)
 		x.s.Lose(2)
 		mustBeNothing("lost by a hold")
 		a = x.own(queue.NoNotify, 1, 3)
 		x.s.Lose(3)
-		x.s.Exit(a.w.Number, true)
+		x.s.Release(a.w.Stay, queue.HandOff)
 		mustBeNothing("lost by a lock")
 		a = x.park(queue.Refusable, 1)
 		a.giveUp()
@@ -42,38 +43,38 @@ func TestQueue_I1_FreeMeansNobodyAndNothing(t *testing.T) {
 
 // Of waiters that enter in any state, only the one that makes the state Acquiring is ordered to start an attempt; of
 // those that leave, only the last is ordered to end it.
-func TestQueue_I2_OneOrderPerNeed(t *testing.T) {
+func TestMutex_I2_OneOrderPerNeed(t *testing.T) {
 	bothModes(t, func(x *fixture) {
-		must(x, "first", x.park(queue.NoNotify, 1).order, queue.StartAttempt)
+		must(x, "first", x.park(queue.NoNotify, 1).order, queue.Restate)
 		must(x, "while Acquiring", x.park(queue.NoNotify, 2).order, queue.Nothing)
 		x.s.Granted(1)
 		synctest.Wait()
 		must(x, "while Owned", x.park(queue.NoNotify, 3).order, queue.Nothing)
-		x.mustExit(x.s.Current().Number, false, queue.Final, queue.SendRelease)
+		x.mustExit(x.s.Owner(), queue.EndTurn, queue.Final, queue.GiveBack)
 		must(x, "while Releasing", x.park(queue.NoNotify, 4).order, queue.Nothing)
-		x.mustLose(1, queue.Free, queue.Nothing)
-		must(x, "Released", x.s.Released(), queue.StartAttempt)
+		x.released()
+		x.mustBe(queue.Acquiring, 3)
 		x.s.Granted(2)
 		synctest.Wait()
-		x.mustLose(2, queue.Lost, queue.Nothing)
+		x.mustLose(2, x.first(2), queue.Restate)
 		must(x, "while Lost", x.park(queue.NoNotify, 5).order, queue.Nothing)
-		x.mustExit(x.s.Current().Number, true, queue.WasLost, queue.StartAttempt)
+		x.mustExit(x.s.Owner(), queue.HandOff, queue.WasLost, queue.Restate)
 		x.drain()
 
 		a, b := x.park(queue.Refusable, 1), x.park(queue.Refusable, 2)
 		a.giveUp()
 		a.mustHaveLeft(errGiveUp, queue.Nothing)
 		b.giveUp()
-		b.mustHaveLeft(errGiveUp, queue.EndAttempt)
+		b.mustHaveLeft(errGiveUp, queue.Restate)
 		c := x.park(queue.Refusable, 3)
-		must(x, "after the end", c.order, queue.StartAttempt)
-		must(x, "Fail", x.s.Fail(errClosed), queue.EndAttempt)
+		must(x, "after the end", c.order, queue.Restate)
+		must(x, "Fail", x.s.Fail(errClosed), queue.Restate)
 		c.mustHaveLeft(errClosed, queue.Nothing)
 		must(x, "second Fail", x.s.Fail(errClosed), queue.Nothing)
 	})
 }
 
-func TestQueue_I3_LeavesTheQueueOnce(t *testing.T) {
+func TestMutex_I3_LeavesTheQueueOnce(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		x.own(queue.Refusable, 1, 1)
 		var parties []*party
@@ -89,12 +90,12 @@ func TestQueue_I3_LeavesTheQueueOnce(t *testing.T) {
 		}
 		var order []uint64
 		for _, info := range x.s.Waiting() {
-			order = append(order, info.Owner)
+			order = append(order, info.Goroutine)
 		}
 		if len(order) != 2 || order[0] != 3 || order[1] != 5 {
 			t.Fatalf("who is left: %v, want 3 and 5", order)
 		}
-		x.s.Exit(x.s.Current().Number, true)
+		x.s.Release(x.s.Owner(), queue.HandOff)
 		parties[1].mustBeIn()
 		must(x, "Fail", x.s.Fail(errClosed), queue.Nothing)
 		parties[3].mustHaveLeft(errClosed, queue.Nothing)
@@ -105,31 +106,35 @@ func TestQueue_I3_LeavesTheQueueOnce(t *testing.T) {
 }
 
 // A woken heir that is cancelled passes its wake-up on: to the next waiter, or back to Redis.
-func TestQueue_I4_AnHeirThatLeavesPassesTheGrantOn(t *testing.T) {
+func TestMutex_I4_AnHeirThatLeavesPassesTheGrantOn(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		a := x.own(queue.NoNotify, 1, 1)
 		heir, next := x.line(queue.Refusable, 2), x.park(queue.Refusable, 3)
-		x.mustExit(a.w.Number, true, queue.HandedOff, queue.Nothing)
+		x.mustExit(a.w.Stay, queue.HandOff, queue.HandedOff, queue.Nothing)
 		heir.cancel(errGiveUp)
 		heir.wait().mustHaveLeft(errGiveUp, queue.Nothing)
 		next.mustBeIn()
-		must(x, "hand-offs", next.w.HandOffs, 1)
+		handOffs := 1
+		if x.fair {
+			handOffs++ // to one that had given up
+		}
+		must(x, "hand-offs", next.w.HandOffs, handOffs)
 
 		last := x.line(queue.Refusable, 4)
-		x.mustExit(next.w.Number, true, queue.HandedOff, queue.Nothing)
+		x.mustExit(next.w.Stay, queue.HandOff, queue.HandedOff, queue.Nothing)
 		last.cancel(errGiveUp)
-		last.wait().mustHaveLeft(errGiveUp, queue.SendRelease)
-		x.mustBe(queue.Releasing, 0, 2, 0)
-		must(x, "Released", x.s.Released(), queue.Nothing)
+		last.wait().mustHaveLeft(errGiveUp, queue.GiveBack)
+		x.mustBe(queue.Releasing, 0)
+		x.released()
 	})
 }
 
 // A waiter behind the heir that is cancelled while the grant waits does not disturb it.
-func TestQueue_I4_AnotherThanTheHeirLeaves(t *testing.T) {
+func TestMutex_I4_AnotherThanTheHeirLeaves(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		a := x.own(queue.NoNotify, 1, 1)
 		heir, middle, tail := x.line(queue.Refusable, 2), x.park(queue.Refusable, 3), x.park(queue.Refusable, 4)
-		x.s.Exit(a.w.Number, true)
+		x.s.Release(a.w.Stay, queue.HandOff)
 		middle.giveUp()
 		middle.mustHaveLeft(errGiveUp, queue.Nothing)
 		tail.giveUp()
@@ -140,7 +145,7 @@ func TestQueue_I4_AnotherThanTheHeirLeaves(t *testing.T) {
 }
 
 // A wake-up that arrives between Enter and Wait is there when Wait begins.
-func TestQueue_I4_WokenBeforeWait(t *testing.T) {
+func TestMutex_I4_WokenBeforeWait(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		p := x.line(queue.NoNotify, 1)
 		x.s.Granted(1)
@@ -150,40 +155,41 @@ func TestQueue_I4_WokenBeforeWait(t *testing.T) {
 }
 
 // Two wake-ups of which the first was not read are one, and the newest state counts.
-func TestQueue_I4_WokenTwice(t *testing.T) {
+func TestMutex_I4_WokenTwice(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		// The heir of a fair queue is the owner before it runs: it finds that it was.
 		if x.fair {
 			p := x.line(queue.Refusable, 1)
 			x.s.Granted(1)
-			x.mustLose(1, queue.Owned, queue.Nothing)
-			x.mustBe(queue.Free, 0, 0, 0)
+			x.mustLose(1, p, queue.Restate)
+			x.mustBe(queue.Free, 0)
 			p.wait().mustBeIn()
-			x.mustExit(p.w.Number, true, queue.Stale, queue.Nothing)
-			p.again("queued", queue.StartAttempt)
+			x.mustExit(p.w.Stay, queue.HandOff, queue.WasLost, queue.Nothing)
+			p.again("queued", queue.Restate)
 			p.wait()
 			x.drain()
 			return
 		}
+		a := x.own(queue.NoNotify, 9, 1)
 		p := x.line(queue.Refusable, 1)
-		for grant := range uint64(3) {
-			x.s.Granted(grant + 1)
-			x.mustLose(grant+1, queue.Granted, queue.StartAttempt)
+		for range 3 {
+			x.mustExit(a.w.Stay, queue.HandOff, queue.HandedOff, queue.Nothing)
+			a = x.enter(queue.NoNotify, 9)
+			must(x, "Acquire", a.entered(), "in")
 		}
 		p.wait().mustWait()
-		x.s.Granted(4)
+		x.mustExit(a.w.Stay, queue.HandOff, queue.HandedOff, queue.Nothing)
 		p.mustBeIn()
-		must(x, "grant", p.w.Grant, 4)
 		x.drain()
 	})
 }
 
-func TestQueue_I5_FairNeverPassesAParkedWaiter(t *testing.T) {
+func TestMutex_I5_FairNeverPassesAParkedWaiter(t *testing.T) {
 	inBubble(t, true, func(x *fixture) {
 		a := x.own(queue.NoNotify, 1, 1)
 		first := x.line(queue.NoNotify, 2)
-		x.s.Exit(a.w.Number, true)
-		x.mustBe(queue.Owned, 1, 1, 0)
+		x.s.Release(a.w.Stay, queue.HandOff)
+		x.mustBe(queue.Owned, 0)
 		newcomer := x.park(queue.NoNotify, 3)
 		must(x, "Try", x.enter(queue.Try|queue.Refusable, 4).entered(), "refused")
 		must(x, "TryLock", x.enter(queue.Try|queue.Refusable|queue.NoNotify, 5).entered(), "refused")
@@ -194,7 +200,7 @@ func TestQueue_I5_FairNeverPassesAParkedWaiter(t *testing.T) {
 	})
 }
 
-func TestQueue_I5_FairAdmitsInOrderOfArrival(t *testing.T) {
+func TestMutex_I5_FairAdmitsInOrderOfArrival(t *testing.T) {
 	inBubble(t, true, func(x *fixture) {
 		owner := x.own(queue.NoNotify, 1, 1)
 		var parties []*party
@@ -202,7 +208,7 @@ func TestQueue_I5_FairAdmitsInOrderOfArrival(t *testing.T) {
 			parties = append(parties, x.park([]queue.Kind{queue.Refusable, queue.NoNotify}[id%2], id+2))
 		}
 		for i, p := range parties {
-			x.s.Exit(owner.w.Number, true)
+			x.s.Release(owner.w.Stay, queue.HandOff)
 			p.mustBeIn()
 			if i+1 < len(parties) {
 				parties[i+1].mustWait()
@@ -214,17 +220,16 @@ func TestQueue_I5_FairAdmitsInOrderOfArrival(t *testing.T) {
 }
 
 // A waiter has been woken, the heir of a grant that was lost, and a First one is now before it: only the head is let in.
-func TestQueue_I5_OnlyTheHeadTakes(t *testing.T) {
+func TestMutex_I5_OnlyTheHeadTakes(t *testing.T) {
 	inBubble(t, false, func(x *fixture) {
 		a := x.own(queue.Refusable, 1, 1)
 		b := x.line(queue.Refusable, 2)
-		x.mustLose(1, queue.Owned, queue.StartAttempt)
-		x.s.Granted(2)
-		x.mustLose(2, queue.Granted, queue.StartAttempt)
+		x.mustExit(a.w.Stay, queue.HandOff, queue.HandedOff, queue.Nothing)
+		x.mustLose(1, nil, queue.Restate)
 		a.again("queued", queue.Nothing)
 		x.s.Granted(3)
 		b.wait().mustWait()
-		x.mustBe(queue.Owned, 1, 0, 1)
+		x.mustBe(queue.Owned, 1)
 		a.wait().mustBeIn()
 		b.mustWait()
 		x.drain()
@@ -232,12 +237,12 @@ func TestQueue_I5_OnlyTheHeadTakes(t *testing.T) {
 	})
 }
 
-func TestQueue_I6_NonFairNewcomerMayPass(t *testing.T) {
+func TestMutex_I6_NonFairNewcomerMayPass(t *testing.T) {
 	inBubble(t, false, func(x *fixture) {
 		a := x.own(queue.NoNotify, 1, 1)
 		head := x.line(queue.NoNotify, 2)
 		for id, kind := range []queue.Kind{queue.NoNotify, queue.Refusable, queue.Refusable | queue.NoNotify} {
-			x.mustExit(a.w.Number, true, queue.HandedOff, queue.Nothing)
+			x.mustExit(a.w.Stay, queue.HandOff, queue.HandedOff, queue.Nothing)
 			must(x, "Try", x.enter(queue.Try, 9).entered(), "refused")
 			a = x.enter(kind, uint64(id+3))
 			must(x, "Enter", a.entered(), "in")
@@ -245,7 +250,7 @@ func TestQueue_I6_NonFairNewcomerMayPass(t *testing.T) {
 			must(x, "hand-offs", a.w.HandOffs, id+1)
 		}
 		head.wait().mustWait()
-		x.mustExit(a.w.Number, true, queue.HandedOff, queue.Nothing)
+		x.mustExit(a.w.Stay, queue.HandOff, queue.HandedOff, queue.Nothing)
 		head.mustBeIn()
 		x.drain()
 	})
@@ -257,7 +262,7 @@ func (x *fixture) starve(d time.Duration) (head, owner *party) {
 	a := x.own(queue.NoNotify, 1, 1)
 	head = x.line(queue.Refusable, 2)
 	time.Sleep(d)
-	x.s.Exit(a.w.Number, true)
+	x.s.Release(a.w.Stay, queue.HandOff)
 	owner = x.enter(queue.NoNotify, 3)
 	must(x, "Enter", owner.entered(), "in")
 	head.wait().mustWait()
@@ -265,16 +270,16 @@ func (x *fixture) starve(d time.Duration) (head, owner *party) {
 }
 
 // The head is the owner before it runs, so nobody can be quicker.
-func TestQueue_I6_PassedForTooLongGetsTheNext(t *testing.T) {
+func TestMutex_I6_PassedForTooLongGetsTheNext(t *testing.T) {
 	inBubble(t, false, func(x *fixture) {
 		head, owner := x.starve(queue.StarvationThreshold + 1)
-		x.mustExit(owner.w.Number, true, queue.HandedOff, queue.Nothing)
-		x.mustBe(queue.Owned, 1, 2, 0)
+		x.mustExit(owner.w.Stay, queue.HandOff, queue.HandedOff, queue.Nothing)
+		x.mustBe(queue.Owned, 0)
 		late := x.line(queue.NoNotify, 5)
 		head.mustBeIn()
 
 		// The privilege is used up: while late has not run, a newcomer may pass again.
-		x.mustExit(head.w.Number, true, queue.HandedOff, queue.Nothing)
+		x.mustExit(head.w.Stay, queue.HandOff, queue.HandedOff, queue.Nothing)
 		must(x, "Enter", x.enter(queue.NoNotify, 6).entered(), "in")
 		late.wait()
 		x.drain()
@@ -283,19 +288,19 @@ func TestQueue_I6_PassedForTooLongGetsTheNext(t *testing.T) {
 }
 
 // The threshold itself is not past it. The privilege leaves the queue with its waiter.
-func TestQueue_I6_WhenTheNextIsNotOwed(t *testing.T) {
+func TestMutex_I6_WhenTheNextIsNotOwed(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // no woken goroutine runs before this checks
 	inBubble(t, false, func(x *fixture) {
 		_, owner := x.starve(queue.StarvationThreshold)
-		x.mustExit(owner.w.Number, true, queue.HandedOff, queue.Nothing)
-		x.mustBe(queue.Granted, 0, 2, 1)
+		x.mustExit(owner.w.Stay, queue.HandOff, queue.HandedOff, queue.Nothing)
+		x.mustBe(queue.Granted, 1)
 		x.drain()
 	})
 	inBubble(t, false, func(x *fixture) {
 		head, owner := x.starve(time.Second)
 		fresh := x.line(queue.NoNotify, 4)
 		head.giveUp()
-		x.s.Exit(owner.w.Number, true)
+		x.s.Release(owner.w.Stay, queue.HandOff)
 		must(x, "Enter after the owed head left", x.enter(queue.NoNotify, 5).entered(), "in")
 		fresh.wait()
 		x.drain()
@@ -303,11 +308,11 @@ func TestQueue_I6_WhenTheNextIsNotOwed(t *testing.T) {
 }
 
 // The next one may be a grant instead of a hand-off.
-func TestQueue_I6_OwedAcrossRedis(t *testing.T) {
+func TestMutex_I6_OwedAcrossRedis(t *testing.T) {
 	inBubble(t, false, func(x *fixture) {
 		head, owner := x.starve(time.Second)
-		x.mustExit(owner.w.Number, false, queue.Final, queue.SendRelease)
-		x.s.Released()
+		x.mustExit(owner.w.Stay, queue.EndTurn, queue.Final, queue.GiveBack)
+		x.released()
 		x.s.Granted(2)
 		late := x.line(queue.NoNotify, 4)
 		head.mustBeIn()
@@ -317,15 +322,15 @@ func TestQueue_I6_OwedAcrossRedis(t *testing.T) {
 }
 
 // A First waiter is before all others, also one that is owed the next grant, and nobody passes it.
-func TestQueue_I6_FirstIsBeforeAll(t *testing.T) {
+func TestMutex_I6_FirstIsBeforeAll(t *testing.T) {
 	inBubble(t, false, func(x *fixture) {
 		a := x.own(queue.Refusable, 1, 1)
 		b := x.line(queue.Refusable, 2)
 		time.Sleep(time.Second)
-		x.s.Exit(a.w.Number, true)
+		x.s.Release(a.w.Stay, queue.HandOff)
 		c := x.enter(queue.Refusable, 3)
 		must(x, "Enter", c.entered(), "in")
-		x.mustLose(1, queue.Owned, queue.StartAttempt)
+		x.mustLose(1, c, queue.Restate)
 		c.again("queued", queue.Nothing) // before b has run
 		x.lined(3, 2)
 		b.wait().mustWait()
@@ -336,29 +341,30 @@ func TestQueue_I6_FirstIsBeforeAll(t *testing.T) {
 		for i, next := range []*party{a, c, b} {
 			x.s.Granted(uint64(i + 2))
 			next.mustBeIn()
-			x.s.Exit(next.w.Number, false)
-			x.s.Released()
+			x.s.Release(next.w.Stay, queue.EndTurn)
+			x.released()
 		}
 	})
 }
 
 // A First waiter, and one that takes the lock, are let in before they have run: a newcomer is no quicker.
-func TestQueue_I6_NobodyPassesFirstOrTakes(t *testing.T) {
+func TestMutex_I6_NobodyPassesFirstOrTakes(t *testing.T) {
 	for _, takes := range []bool{false, true} {
 		inBubble(t, false, func(x *fixture) {
 			a := x.own(queue.Refusable, 1, 1)
-			x.mustLose(1, queue.Owned, queue.Nothing)
+			x.mustLose(1, a, queue.Restate)
+			b := x.own(queue.Refusable, 2, 2)
 			if takes {
-				a = x.enterAs(&queue.Waiter{Takes: true}, queue.Refusable, 1)
+				a = x.enterAs(&queue.Waiter{Stay: &queue.Stay{Need: 1}, Takes: true}, queue.Refusable, 1)
 				must(x, "Enter", a.entered(), "queued")
 			} else {
-				a.again("queued", queue.StartAttempt)
+				a.again("queued", queue.Nothing)
 			}
-			x.s.Granted(2)
+			x.mustExit(b.w.Stay, queue.HandOff, queue.HandedOff, queue.Nothing)
 			late := x.enter(queue.Refusable, 3)
 			must(x, "Enter of a newcomer", late.entered(), "queued")
 			a.wait().mustBeIn()
-			x.s.Exit(a.w.Number, true)
+			x.s.Release(a.w.Stay, queue.HandOff)
 			late.wait().mustBeIn()
 			x.drain()
 		})
@@ -366,12 +372,12 @@ func TestQueue_I6_NobodyPassesFirstOrTakes(t *testing.T) {
 }
 
 // Those that take the lock are queued in the order of their arrival, before one that is First.
-func TestQueue_I6_TakersKeepTheirOrder(t *testing.T) {
+func TestMutex_I6_TakersKeepTheirOrder(t *testing.T) {
 	inBubble(t, false, func(x *fixture) {
 		first := x.own(queue.Refusable, 1, 1)
-		x.mustLose(1, queue.Owned, queue.Nothing)
-		x.enterAs(&queue.Waiter{Takes: true}, queue.Refusable, 2).wait()
-		x.enterAs(&queue.Waiter{Takes: true}, queue.Refusable, 3).wait()
+		x.mustLose(1, first, queue.Restate)
+		x.enterAs(&queue.Waiter{Stay: &queue.Stay{Need: 1}, Takes: true}, queue.Refusable, 2).wait()
+		x.enterAs(&queue.Waiter{Stay: &queue.Stay{Need: 1}, Takes: true}, queue.Refusable, 3).wait()
 		first.again("queued", queue.Nothing)
 		first.wait()
 		x.park(queue.Refusable, 4)
@@ -380,43 +386,41 @@ func TestQueue_I6_TakersKeepTheirOrder(t *testing.T) {
 	})
 }
 
-func TestQueue_I7_AnEndedTenureNeverExits(t *testing.T) {
+func TestMutex_I7_AnEndedTenureNeverExits(t *testing.T) {
 	bothModes(t, func(x *fixture) {
-		x.mustExit(0, true, queue.Stale, queue.Nothing)
+		x.mustExit(new(queue.Stay), queue.HandOff, queue.Stale, queue.Nothing)
 		a, b := x.own(queue.NoNotify, 1, 1), x.park(queue.NoNotify, 2)
-		x.mustExit(a.w.Number, true, queue.HandedOff, queue.Nothing)
-		x.mustExit(a.w.Number, true, queue.Stale, queue.Nothing)
+		x.mustExit(a.w.Stay, queue.HandOff, queue.HandedOff, queue.Nothing)
+		x.mustExit(a.w.Stay, queue.HandOff, queue.Stale, queue.Nothing)
 		b.mustBeIn()
-		x.mustExit(a.w.Number, true, queue.Stale, queue.Nothing)
-		x.mustExit(b.w.Number+1, true, queue.Stale, queue.Nothing)
-		x.mustExit(0, true, queue.Stale, queue.Nothing)
-		x.mustBe(queue.Owned, 1, 1, 0)
-		x.mustExit(b.w.Number, true, queue.Final, queue.SendRelease)
-		x.mustExit(b.w.Number, true, queue.Stale, queue.Nothing)
-		x.s.Released()
-		x.mustExit(b.w.Number, true, queue.Stale, queue.Nothing)
-		x.mustBe(queue.Free, 0, 0, 0)
+		x.mustExit(a.w.Stay, queue.HandOff, queue.Stale, queue.Nothing)
+		x.mustBe(queue.Owned, 0)
+		x.mustExit(b.w.Stay, queue.HandOff, queue.Final, queue.GiveBack)
+		x.mustExit(b.w.Stay, queue.HandOff, queue.Stale, queue.Nothing)
+		x.released()
+		x.mustExit(b.w.Stay, queue.HandOff, queue.Stale, queue.Nothing)
+		x.mustBe(queue.Free, 0)
 	})
 }
 
-func TestQueue_I8_HandOffAndLossExcludeEachOther(t *testing.T) {
+func TestMutex_I8_HandOffAndLossExcludeEachOther(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		// Lost first: the exit hands nothing off.
 		a, b := x.own(queue.NoNotify, 1, 1), x.park(queue.NoNotify, 2)
-		x.mustLose(1, queue.Lost, queue.Nothing)
-		x.mustExit(a.w.Number, true, queue.WasLost, queue.StartAttempt)
+		x.mustLose(1, a, queue.Restate)
+		x.mustExit(a.w.Stay, queue.HandOff, queue.WasLost, queue.Restate)
 		b.mustWait()
 		x.drain()
 		// Handed off first: the loss is the heir's, or finds the grant without an owner.
 		c, d := x.own(queue.NoNotify, 3, 2), x.line(queue.NoNotify, 4)
-		x.mustExit(c.w.Number, true, queue.HandedOff, queue.Nothing)
+		x.mustExit(c.w.Stay, queue.HandOff, queue.HandedOff, queue.Nothing)
 		if x.fair {
-			x.mustLose(2, queue.Lost, queue.Nothing)
+			x.mustLose(2, d, queue.Restate)
 			d.wait().mustBeIn()
-			x.mustExit(d.w.Number, true, queue.WasLost, queue.Nothing)
+			x.mustExit(d.w.Stay, queue.HandOff, queue.WasLost, queue.Nothing)
 			return
 		}
-		x.mustLose(2, queue.Granted, queue.StartAttempt)
+		x.mustLose(2, nil, queue.Restate)
 		d.wait().mustWait()
 		x.s.Granted(3)
 		d.mustBeIn()
@@ -426,72 +430,68 @@ func TestQueue_I8_HandOffAndLossExcludeEachOther(t *testing.T) {
 	})
 }
 
-func TestQueue_I9_CountStaysInItsBits(t *testing.T) {
+func TestMutex_I9_CountStaysInItsBits(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		a := x.own(queue.NoNotify, 1, 1)
 		for range queue.MaxCount - 1 {
-			must(x, "ReenterTenure", x.s.ReenterTenure(a.w.Number), nil)
+			must(x, "ReenterTenure", x.s.Reenter(a.w.Stay, false), nil)
 		}
-		must(x, "ReenterTenure", x.s.ReenterTenure(a.w.Number), queue.ErrCountLimit)
-		_, r := x.s.ReenterOwner(1, false)
-		must(x, "ReenterOwner", r, queue.ErrCountLimit)
-		x.mustBe(queue.Owned, queue.MaxCount, 0, 0)
+		must(x, "ReenterTenure", x.s.Reenter(a.w.Stay, false), queue.ErrCountLimit)
+		x.mustBe(queue.Owned, 0)
 		x.s.Lose(1)
-		_, r = x.s.ReenterOwner(1, true)
-		must(x, "ReenterOwner when lost", r, queue.ErrCountLimit)
-		x.mustBe(queue.Lost, queue.MaxCount, 0, 0)
+		must(x, "Reenter when lost", x.s.Reenter(a.w.Stay, true), queue.ErrCountLimit)
+		x.mustBe(queue.Lost, 0)
 		for range queue.MaxCount - 1 {
-			x.mustExit(a.w.Number, true, queue.Nested, queue.Nothing)
+			x.mustExit(a.w.Stay, queue.HandOff, queue.Nested, queue.Nothing)
 		}
-		x.mustExit(a.w.Number, true, queue.WasLost, queue.Nothing)
-		x.mustBe(queue.Free, 0, 0, 0)
+		x.mustExit(a.w.Stay, queue.HandOff, queue.WasLost, queue.Nothing)
+		x.mustBe(queue.Free, 0)
 	})
 }
 
-func TestQueue_I10_HandOffsStayInTheirBits(t *testing.T) {
+func TestMutex_I9_HandOffsStayInTheirBits(t *testing.T) {
 	inBubble(t, false, func(x *fixture) {
 		a := x.own(queue.NoNotify, 1, 1)
 		head := x.line(queue.NoNotify, 2) // never runs, so every newcomer barges
-		tenure := a.w.Number
+		last := a.w
 		for i := range queue.MaxHandOffs {
-			x.mustExit(tenure, true, queue.HandedOff, queue.Nothing)
-			w := &queue.Waiter{}
-			in, _, _ := x.s.Enter(w)
-			must(x, "Enter", in, true)
-			must(x, "hand-offs", w.HandOffs, i+1)
-			tenure = w.Number
+			x.mustExit(last.Stay, queue.HandOff, queue.HandedOff, queue.Nothing)
+			last = &queue.Waiter{Stay: &queue.Stay{Need: 1, Kind: queue.NoNotify * queue.Kind((i+1)%2)}} // by the word, as the last one, and not
+			in, _, _ := x.s.Acquire(last)
+			must(x, "Acquire", in, true)
+			must(x, "hand-offs", last.HandOffs, i+1)
 		}
-		x.mustBe(queue.Owned, 1, queue.MaxHandOffs, 1)
-		x.mustExit(tenure, true, queue.Final, queue.SendRelease)
-		x.mustBe(queue.Releasing, 0, queue.MaxHandOffs, 1)
+		x.mustBe(queue.Owned, 1)
+		x.mustExit(last.Stay, queue.HandOff, queue.Final, queue.GiveBack)
+		x.mustBe(queue.Releasing, 1)
 		head.wait()
 		x.drain()
 	})
 }
 
-func TestQueue_I11_ALostLockAdmitsNoSuccessor(t *testing.T) {
+func TestMutex_I8_ALostLockAdmitsNoSuccessor(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		a, b := x.own(queue.NoNotify, 1, 1), x.park(queue.Refusable, 2)
-		x.s.ReenterOwner(1, false)
-		x.mustLose(1, queue.Lost, queue.Nothing)
+		x.s.Reenter(a.w.Stay, false)
+		x.mustLose(1, a, queue.Restate)
 		newcomer := x.park(queue.NoNotify, 3)
 		must(x, "Try", x.enter(queue.Try|queue.Refusable, 4).entered(), "refused")
-		x.mustExit(a.w.Number, true, queue.Nested, queue.Nothing)
+		x.mustExit(a.w.Stay, queue.HandOff, queue.Nested, queue.Nothing)
 		b.mustWait()
 		newcomer.mustWait()
-		x.mustBe(queue.Lost, 1, 0, 2)
-		x.mustExit(a.w.Number, true, queue.WasLost, queue.StartAttempt)
+		x.mustBe(queue.Lost, 2)
+		x.mustExit(a.w.Stay, queue.HandOff, queue.WasLost, queue.Restate)
 		x.s.Granted(2)
 		b.mustBeIn()
 		x.drain()
 	})
 }
 
-func TestQueue_I12_ATryIsQueuedOnlyIfTheKeyIsFree(t *testing.T) {
+func TestMutex_I10_ATryIsQueuedOnlyIfTheKeyIsFree(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		refused := func(state queue.State) {
 			t.Helper()
-			must(x, "state", x.s.Word().State(), state)
+			must(x, "state", x.s.State(), state)
 			for _, kind := range []queue.Kind{queue.Try, queue.Try | queue.Refusable | queue.NoNotify} {
 				p := x.enter(kind, 9)
 				must(x, "Try", p.entered(), "refused")
@@ -500,39 +500,43 @@ func TestQueue_I12_ATryIsQueuedOnlyIfTheKeyIsFree(t *testing.T) {
 			}
 		}
 		a := x.park(queue.Try|queue.Refusable|queue.NoNotify, 1)
-		must(x, "order", a.order, queue.StartAttempt)
+		must(x, "order", a.order, queue.Restate)
 		refused(queue.Acquiring)
 		x.s.Granted(1)
 		a.mustBeIn()
 		refused(queue.Owned)
-		x.mustLose(1, queue.Lost, queue.Nothing)
+		x.mustLose(1, a, queue.Restate)
 		refused(queue.Lost)
-		x.s.Exit(a.w.Number, true)
+		x.s.Release(a.w.Stay, queue.HandOff)
 
 		b := x.own(queue.NoNotify, 2, 2)
-		x.s.Exit(b.w.Number, true)
+		x.s.Release(b.w.Stay, queue.HandOff)
 		refused(queue.Releasing)
-		x.s.Released()
-		if !x.fair {
-			c := x.line(queue.NoNotify, 3)
-			x.s.Granted(3)
-			refused(queue.Granted)
-			c.wait()
-			x.drain()
+		x.released()
+
+		c := x.own(queue.NoNotify, 3, 3)
+		d := x.line(queue.Refusable, 4)
+		x.s.Release(c.w.Stay, queue.HandOff)
+		if x.fair {
+			refused(queue.Owned)
+		} else {
+			refused(queue.Granted) // it does not pass an heir
 		}
+		d.wait().mustBeIn()
+		x.drain()
 	})
 }
 
 // Nobody passes a queued Try, so the next answer is its own: granted or refused.
-func TestQueue_I12_ATryGetsTheNextAnswer(t *testing.T) {
+func TestMutex_I10_ATryGetsTheNextAnswer(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		a := x.own(queue.Refusable, 1, 1)
-		x.mustLose(1, queue.Owned, queue.Nothing)
+		x.mustLose(1, a, queue.Restate)
 		try, b := x.line(queue.Try|queue.Refusable, 2), x.park(queue.Refusable, 3)
 		a.again("queued", queue.Nothing)
 		x.lined(2, 1, 3)
 		x.s.Granted(2)
-		x.mustBe(queue.Owned, 1, 0, 2)
+		x.mustBe(queue.Owned, 2)
 		c := x.park(queue.Refusable, 4)
 		try.wait().mustBeIn()
 		a.wait()
@@ -543,28 +547,28 @@ func TestQueue_I12_ATryGetsTheNextAnswer(t *testing.T) {
 		try, b = x.park(queue.Try|queue.NoNotify, 5), x.park(queue.NoNotify, 6)
 		x.s.Refuse(errRefused)
 		try.mustHaveLeft(errRefused, queue.Nothing)
-		x.mustBe(queue.Acquiring, 0, 0, 1)
+		x.mustBe(queue.Acquiring, 1)
 		x.drain()
 		b.mustBeIn()
 	})
 }
 
 // A Try that enters again, since its grant was over, is a Try like any other.
-func TestQueue_I12_ATryAgain(t *testing.T) {
+func TestMutex_I10_ATryAgain(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		try := x.own(queue.Try|queue.Refusable, 1, 1)
-		x.mustLose(1, queue.Owned, queue.Nothing)
-		try.again("queued", queue.StartAttempt)
+		x.mustLose(1, try, queue.Restate)
+		try.again("queued", queue.Restate)
 		x.s.Granted(2)
 		try.wait().mustBeIn()
-		x.mustLose(2, queue.Owned, queue.Nothing)
+		x.mustLose(2, try, queue.Restate)
 		x.own(queue.NoNotify, 2, 3)
 		try.again("refused", queue.Nothing)
 		x.drain()
 	})
 }
 
-func TestQueue_I13_AnEndedContextNeverComesIn(t *testing.T) {
+func TestMutex_I11_AnEndedContextNeverComesIn(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		// Cancelled before Wait, granted before Wait: both are ready, a hundred times, and the rule is the same each
 		// time.
@@ -572,16 +576,16 @@ func TestQueue_I13_AnEndedContextNeverComesIn(t *testing.T) {
 			p := x.line(queue.Refusable, 1)
 			x.s.Granted(grant + 1)
 			p.cancel(errGiveUp)
-			p.wait().mustHaveLeft(errGiveUp, queue.SendRelease)
-			must(x, "Released", x.s.Released(), queue.Nothing)
+			p.wait().mustHaveLeft(errGiveUp, queue.GiveBack)
+			x.released()
 		}
 		// The cause is returned; for a deadline it is the context package's own.
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		w, began := &queue.Waiter{}, time.Now()
-		x.s.Enter(w)
-		order, err := x.s.Wait(ctx, w)
-		if order != queue.EndAttempt || !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Minute {
+		w, began := &queue.Waiter{Stay: &queue.Stay{Need: 1}}, time.Now()
+		x.s.Acquire(w)
+		order, err := x.s.Park(ctx, w)
+		if order != queue.Restate || !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Minute {
 			t.Fatalf("order=%v err=%v after %v", order, err, time.Since(began))
 		}
 		// A failure that was decided first is returned.
@@ -593,7 +597,7 @@ func TestQueue_I13_AnEndedContextNeverComesIn(t *testing.T) {
 }
 
 // An heir whose context has ended before it runs passes on what it was given, also if that is lost by then.
-func TestQueue_I13_AnEndedHeirPassesOn(t *testing.T) {
+func TestMutex_I11_AnEndedHeirPassesOn(t *testing.T) {
 	inBubble(t, true, func(x *fixture) {
 		for i, kind := range []queue.Kind{queue.Refusable, queue.NoNotify} {
 			grant := uint64(2*i + 1)
@@ -601,11 +605,11 @@ func TestQueue_I13_AnEndedHeirPassesOn(t *testing.T) {
 			x.s.Granted(grant)
 			heir.cancel(errGiveUp)
 			if x.s.Lose(grant); kind.CanNotify() {
-				x.mustBe(queue.Acquiring, 0, 0, 1)
+				x.mustBe(queue.Acquiring, 1)
 				heir.wait().mustHaveLeft(errGiveUp, queue.Nothing)
 			} else {
-				x.mustBe(queue.Lost, 1, 0, 1)
-				heir.wait().mustHaveLeft(errGiveUp, queue.StartAttempt)
+				x.mustBe(queue.Lost, 1)
+				heir.wait().mustHaveLeft(errGiveUp, queue.Restate)
 			}
 			x.s.Granted(grant + 1)
 			next.mustBeIn()
@@ -616,12 +620,12 @@ func TestQueue_I13_AnEndedHeirPassesOn(t *testing.T) {
 }
 
 // The state at that moment decides the effect of a cancellation, in every state.
-func TestQueue_LeavingInEachState(t *testing.T) {
+func TestMutex_LeavingInEachState(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		leave := func(state queue.State, want queue.Order) {
 			t.Helper()
 			p := x.park(queue.Refusable, 9)
-			must(x, "state", x.s.Word().State(), state)
+			must(x, "state", x.s.State(), state)
 			p.giveUp()
 			p.mustHaveLeft(errGiveUp, want)
 		}
@@ -632,15 +636,39 @@ func TestQueue_LeavingInEachState(t *testing.T) {
 		leave(queue.Owned, queue.Nothing)
 		x.s.Lose(1)
 		leave(queue.Lost, queue.Nothing)
-		x.s.Exit(lock.w.Number, true)
-		x.mustBe(queue.Free, 0, 0, 0)
+		x.s.Release(lock.w.Stay, queue.HandOff)
+		x.mustBe(queue.Free, 0)
 		lock = x.own(queue.NoNotify, 1, 2)
-		x.s.Exit(lock.w.Number, true)
+		x.s.Release(lock.w.Stay, queue.HandOff)
 		leave(queue.Releasing, queue.Nothing)
-		x.s.Released()
+		x.released()
 		p := x.park(queue.Refusable, 2)
 		p.giveUp()
-		p.mustHaveLeft(errGiveUp, queue.EndAttempt)
-		leave(queue.Acquiring, queue.EndAttempt)
+		p.mustHaveLeft(errGiveUp, queue.Restate)
+		leave(queue.Acquiring, queue.Restate)
 	})
+}
+
+// A grant admits the first waiter before it runs: nobody passes it. A unit that was handed off a newcomer may take.
+func TestMutex_I14_BargingIsAtHandOffsOnly(t *testing.T) {
+	inBubble(t, false, func(x *fixture) {
+		a := x.line(queue.NoNotify, 1)
+		must(x, "Granted", x.s.Granted(1), true)
+		x.mustBe(queue.Owned, 0)
+		b := x.line(queue.NoNotify, 2)
+		a.wait().mustBeIn()
+		x.mustExit(a.w.Stay, queue.HandOff, queue.HandedOff, queue.Nothing)
+		x.mustBe(queue.Granted, 1)
+		must(x, "a newcomer", x.enter(queue.NoNotify, 3).entered(), "in")
+		b.wait().mustWait()
+		x.drain()
+	})
+}
+
+// first returns the party of the owner, which must have that id.
+func (x *fixture) first(id uint64) *party {
+	x.t.Helper()
+	w := x.s.Owner()
+	must(x, "owner", w.Goroutine, id)
+	return &party{x: x, w: &queue.Waiter{Stay: w}}
 }

@@ -7,22 +7,19 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"unsafe"
 
 	"github.com/anteroom/anteroom/queue"
 )
 
 // instant carries out orders immediately, as if Redis granted everything in no time, so that only the queue is measured.
-func instant(s *queue.Synchronizer, grants *atomic.Uint64, order queue.Order) {
-	for {
-		switch order {
-		case queue.StartAttempt:
-			s.Granted(grants.Add(1))
-			return
-		case queue.SendRelease:
-			order = s.Released()
-		default:
-			return
-		}
+func instant(s *mutex, grants *atomic.Uint64, order queue.Order) {
+	switch order {
+	case queue.GiveBack:
+		s.Shrink(0)
+		s.Granted(grants.Add(1)) // for those who came meanwhile
+	case queue.Restate:
+		s.Granted(grants.Add(1))
 	}
 }
 
@@ -46,28 +43,29 @@ func contend(b *testing.B, goroutines int, operation func() func()) {
 func benchmarkSynchronizer(b *testing.B, fair bool) {
 	for _, goroutines := range []int{1, 64} {
 		b.Run(strconv.Itoa(goroutines), func(b *testing.B) {
-			s := queue.New(fair)
+			s := newMutex(fair)
 			var grants, ids atomic.Uint64
 			ctx := context.Background()
 			contend(b, goroutines, func() func() {
-				id, w := ids.Add(1), new(queue.Waiter)
+				w := &queue.Waiter{Stay: &queue.Stay{Goroutine: ids.Add(1), Kind: queue.NoNotify, Need: 1}, Began: 1}
 				return func() {
-					w.Owner, w.Kind, w.Began = id, queue.NoNotify, 1
-					in, order, _ := s.Enter(w)
+					in, order, _ := s.Acquire(w)
 					instant(s, &grants, order)
 					if !in {
-						order, err := s.Wait(ctx, w)
+						order, err := s.Park(ctx, w)
 						if err != nil {
 							b.Error(err)
 						}
 						instant(s, &grants, order)
 					}
-					exit, order := s.Exit(w.Number, true)
+					exit, order := s.Release(w.Stay, queue.HandOff)
 					if exit == queue.Stale {
 						b.Error("the owner's exit is stale")
 					}
 					instant(s, &grants, order)
+					stay := w.Stay
 					w.Reset()
+					w.Stay = stay
 				}
 			})
 		})
@@ -160,20 +158,26 @@ func (l *listSemaphore) release() {
 	l.waiters = l.waiters[1:]
 }
 
+// BenchmarkSize reports the memory of one Synchronizer.
+func BenchmarkSize(b *testing.B) {
+	b.ReportMetric(float64(unsafe.Sizeof(queue.Synchronizer{})), "B/synchronizer")
+	b.ReportMetric(float64(unsafe.Sizeof(queue.Waiter{})), "B/waiter")
+}
+
 // BenchmarkParked reports the memory of one parked waiter, its goroutine's stack included.
 func BenchmarkParked(b *testing.B) {
-	s := queue.New(true)
+	s := newMutex(true)
 	ctx, cancel := context.WithCancel(context.Background())
-	s.Enter(&queue.Waiter{})
+	s.Acquire(&queue.Waiter{Stay: &queue.Stay{Need: 1}})
 	s.Granted(1)
 	var wg sync.WaitGroup
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	for range b.N {
-		w := &queue.Waiter{}
-		s.Enter(w)
-		wg.Go(func() { s.Wait(ctx, w) })
+		w := &queue.Waiter{Stay: &queue.Stay{Need: 1}}
+		s.Acquire(w)
+		wg.Go(func() { s.Park(ctx, w) })
 	}
 	runtime.GC()
 	runtime.ReadMemStats(&after)

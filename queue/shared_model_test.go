@@ -69,7 +69,7 @@ func (m *gateModel) barred(g *guestOf) bool {
 func (m *gateModel) suffices(g *guestOf) bool { return !m.barred(g) && m.with(g) <= m.units }
 
 func (m *gateModel) admits() bool {
-	m.over = m.over || m.contended && m.now >= m.turnEnds
+	m.over = m.over || m.units > 0 && m.contended && m.now >= m.turnEnds
 	return !m.over && !m.lost() && m.now < m.deadline
 }
 
@@ -161,6 +161,9 @@ func (m *gateModel) renewed(contended bool) {
 }
 
 func (m *gateModel) lose() {
+	if m.units == 0 {
+		return
+	}
 	m.inside = slices.DeleteFunc(m.inside, func(g *guestOf) bool { return g.kind.CanNotify() })
 	for _, g := range m.inside {
 		g.lost = true
@@ -207,7 +210,7 @@ func (r *gateTrial) step() {
 		r.exit()
 	case 9:
 		if g := r.pick(r.m.line); g != nil {
-			r.note("%d gives up", g.w.Owner)
+			r.note("%d gives up", g.w.Goroutine)
 			r.m.line = drop(r.m.line, g)
 			g.failure = errGiveUp
 			r.m.settle(false)
@@ -242,11 +245,11 @@ func (r *gateTrial) enterNew() {
 	if r.all > 0 {
 		need = []int64{1, 1, all}[r.rng.IntN(3)]
 	}
-	r.enterOne(&guestOf{need: need, kind: kind}, &queue.Waiter{Need: need, Kind: kind, Owner: r.ids})
+	r.enterOne(&guestOf{need: need, kind: kind}, &queue.Waiter{Stay: &queue.Stay{Need: int32(need), Kind: kind, Goroutine: r.ids}})
 }
 
 func (r *gateTrial) enterOne(g *guestOf, w *queue.Waiter) {
-	r.note("enter %d need=%d %v first=%v", w.Owner, w.Need, w.Kind, w.First)
+	r.note("enter %d need=%d %v first=%v", w.Goroutine, w.Need, w.Kind, w.First)
 	g.visitor = &visitor{w: w} // the model reads First
 	result := r.m.enter(g)
 	g.visitor = r.enterAs(w)
@@ -271,11 +274,11 @@ func (r *gateTrial) join() {
 	r.note("join: %v", may)
 	r.mustJoin(may)
 	r.ids++
-	g := &guestOf{need: 1, kind: lock, joined: may, visitor: &visitor{w: &queue.Waiter{Owner: r.ids}}}
+	g := &guestOf{need: 1, kind: lock, joined: may, visitor: &visitor{w: &queue.Waiter{Stay: &queue.Stay{Goroutine: r.ids}}}}
 	if may {
 		r.m.admit(g)
 	} else {
-		r.enterOne(g, &queue.Waiter{Need: 1, Kind: lock, Owner: r.ids})
+		r.enterOne(g, &queue.Waiter{Stay: &queue.Stay{Need: 1, Kind: lock, Goroutine: r.ids}})
 	}
 }
 
@@ -286,7 +289,7 @@ func (r *gateTrial) exit() {
 	}
 	reader := func(g *guestOf) bool { return r.all > 0 && !r.m.whole(g) && !g.kind.CanNotify() }
 	again := !g.joined && r.rng.IntN(6) == 0
-	r.note("exit %d, again=%v", g.w.Owner, again)
+	r.note("exit %d, again=%v", g.w.Goroutine, again)
 	switch {
 	case reader(g) && !again:
 		open := r.m.open()
@@ -294,10 +297,10 @@ func (r *gateTrial) exit() {
 		if !open && !slices.ContainsFunc(r.m.inside, reader) { // else nobody checks
 			r.m.settle(false)
 		}
-		r.order(r.g.Leave())
+		r.order(r.g.ReleaseShared(1))
 	case r.all == 0 && !g.kind.CanNotify() && !again && r.rng.IntN(2) == 0:
 		r.m.exit(g)
-		r.order(r.g.Release(g.need))
+		r.order(r.g.ReleaseShared(g.need))
 	default:
 		r.m.exit(g)
 		r.order(r.g.Exit(g.w))
@@ -363,10 +366,10 @@ func (r *gateTrial) rare() {
 	case 1:
 		if i := slices.IndexFunc(r.m.inside, r.m.whole); i >= 0 {
 			g := r.m.inside[i]
-			r.note("downgrade %d", g.w.Owner)
+			r.note("downgrade %d", g.w.Goroutine)
 			g.need = 1
 			r.m.settle(true)
-			r.order(r.g.Downgrade(g.w))
+			r.order(r.g.Downgrade(g.w.Stay))
 		}
 	case 2:
 		r.note("refuse")
@@ -426,15 +429,15 @@ func (r *gateTrial) compare() {
 }
 
 // Every transition, in any order and at any moment.
-func TestGate_RandomHistoriesAgreeWithTheModel_Lab(t *testing.T) {
+func TestShared_RandomHistoriesAgreeWithTheModel(t *testing.T) {
 	for name, c := range map[string]struct {
-		all  int64
+		all  int32
 		fair bool
 	}{"fair": {all, true}, "non-fair": {all, false}, "semaphore": {0, false}} {
 		t.Run(name, func(t *testing.T) {
 			seeds.Each(t, 100, func(t *testing.T, rng *rand.Rand) {
 				inGate(t, c.all, c.fair, func(x *gateFixture) {
-					r := &gateTrial{gateFixture: x, rng: rng, m: &gateModel{all: c.all, fair: c.fair}}
+					r := &gateTrial{gateFixture: x, rng: rng, m: &gateModel{all: int64(c.all), fair: c.fair}}
 					for range rng.IntN(300) {
 						r.step()
 					}

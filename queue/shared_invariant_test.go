@@ -11,38 +11,38 @@ import (
 
 // S25: the word has the readers inside in 32 bits, closed in one and the admissions in 31. Through an open gate a reader comes
 // in by one addition and leaves by one subtraction, whoever has the lock.
-func TestGate_S25_OneAddition(t *testing.T) {
-	const join, leave, closed = 1<<33 | 1, 1, 1 << 32
+func TestShared_S25_OneAddition(t *testing.T) {
+	const join, leave, closed = 1<<35 | 1, 1, 1 << 32
 	rwGates(t, func(x *gateFixture) {
 		x.open(all)
-		x.g.CountOn(1<<31 - 3 - x.g.Word()>>33) // two more are the last that the word has room for
-		at, opened := x.g.Word(), x.g.Demand().Admissions
+		x.g.CountOn(1<<29 - 3 - x.g.Raw()>>35) // two more are the last that the word has room for
+		at, opened := x.g.Raw(), int(x.g.Demand().Admissions)
 		x.g.WhileLocked(func() {
 			for i := range uint64(4) {
-				in := x.g.TryJoin(x.now())
-				if at += join; !in || x.g.Word() != at {
-					x.t.Errorf("join %d: %v, the word is %x, want %x", i, in, x.g.Word(), at)
+				in := x.g.AcquireShared(x.now())
+				if at += join; !in || x.g.Raw() != at {
+					x.t.Errorf("join %d: %v, the word is %x, want %x", i, in, x.g.Raw(), at)
 				}
 			}
 			for i := range uint64(3) {
-				order := x.g.Leave()
-				if at -= leave; order != queue.Nothing || x.g.Word() != at {
-					x.t.Errorf("leave %d: order %v, the word is %x, want %x", i, order, x.g.Word(), at)
+				order := x.g.ReleaseShared(1)
+				if at -= leave; order != queue.Nothing || x.g.Raw() != at {
+					x.t.Errorf("leave %d: order %v, the word is %x, want %x", i, order, x.g.Raw(), at)
 				}
 			}
 		})
 		x.must("readers", x.g.Demand().Readers, int64(1))
-		x.must("admissions", x.g.Demand().Admissions, (opened+4)&(1<<31-1))
+		x.must("admissions", int(x.g.Demand().Admissions), (opened+4)&(1<<29-1))
 		x.line(all, lock)
-		x.must("the word of a closed gate", x.g.Word(), at|closed)
+		x.must("the word of a closed gate", x.g.Raw(), at|closed)
 		x.mustJoin(false)
-		x.must("the word after an addition in vain", x.g.Word(), at|closed)
+		x.must("the word after an addition in vain", x.g.Raw(), at|closed)
 	})
 }
 
 // S25: the gate is open if and only if it has units, its turn is not over, no writer is inside and nobody waits. Nor is it
 // while somebody inside relies on lost units, and after Close.
-func TestGate_S25_WhenItIsOpen(t *testing.T) {
+func TestShared_S25_WhenItIsOpen(t *testing.T) {
 	for name, shut := range map[string]func(x *gateFixture) (open func()){
 		"no units": func(x *gateFixture) func() {
 			x.must("Shrink", x.g.Shrink(0), true)
@@ -65,7 +65,7 @@ func TestGate_S25_WhenItIsOpen(t *testing.T) {
 			r := x.come(1, lock)
 			w := x.park(all, lock)
 			x.must("a reader is inside", r.in, true)
-			return func() { w.giveUp(); x.g.Leave() }
+			return func() { w.giveUp(); x.g.ReleaseShared(1) }
 		},
 		"lost units": func(x *gateFixture) func() {
 			x.mustJoin(true)
@@ -73,7 +73,7 @@ func TestGate_S25_WhenItIsOpen(t *testing.T) {
 			x.give(1)
 			x.g.CountOn(2) // as two that add in vain do for a moment
 			x.g.Renewed(false, forever)
-			return func() { x.g.Leave(); x.open(1) }
+			return func() { x.g.ReleaseShared(1); x.open(1) }
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -81,12 +81,12 @@ func TestGate_S25_WhenItIsOpen(t *testing.T) {
 				x.mustJoin(false)
 				x.open(all)
 				open := shut(x)
-				x.must("closed", x.g.Word()>>32&1 == 1, name != "the deadline") // that readers see by the clock alone
+				x.must("closed", x.g.Raw()>>32&1 == 1, name != "the deadline") // that readers see by the clock alone
 				x.mustJoin(false)
 				open()
-				x.must("closed", x.g.Word()>>32&1 == 1, false)
+				x.must("closed", x.g.Raw()>>32&1 == 1, false)
 				x.mustJoin(true)
-				x.g.Leave()
+				x.g.ReleaseShared(1)
 				x.g.Close()
 				x.mustJoin(false)
 			})
@@ -100,7 +100,7 @@ func TestGate_S25_WhenItIsOpen(t *testing.T) {
 	})
 }
 
-func TestGate_I14_AWriterIsAlone(t *testing.T) {
+func TestShared_I1_AWriterIsAlone(t *testing.T) {
 	rwGates(t, func(x *gateFixture) {
 		x.give(all)
 		w := x.come(all, lock)
@@ -118,14 +118,14 @@ func TestGate_I14_AWriterIsAlone(t *testing.T) {
 }
 
 // With one unit there are readers only, and with none nobody.
-func TestGate_I14_UnitsAreNeverExceeded(t *testing.T) {
+func TestShared_I1_UnitsAreNeverExceeded(t *testing.T) {
 	rwGates(t, func(x *gateFixture) {
 		reader := x.park(1, lock)
 		reader.mustWait()
 		x.mustState(0, 1)
 		x.give(1)
 		reader.mustBeIn()
-		x.g.Leave()
+		x.g.ReleaseShared(1)
 		writer := x.park(all, lock)
 		writer.mustWait()
 		x.mustState(1, all)
@@ -146,26 +146,26 @@ func TestGate_I14_UnitsAreNeverExceeded(t *testing.T) {
 }
 
 // S26: also if it joined before the writer closed the gate.
-func TestGate_I15_TheLastReaderLetsTheWriterIn(t *testing.T) {
+func TestShared_I12_TheLastReaderLetsTheWriterIn(t *testing.T) {
 	rwGates(t, func(x *gateFixture) {
 		x.open(all)
 		x.mustJoin(true)
 		x.mustJoin(true)
 		w := x.park(all, lock)
 		x.mustJoin(false)
-		x.g.Leave()
+		x.g.ReleaseShared(1)
 		w.mustWait()
-		x.g.Leave()
+		x.g.ReleaseShared(1)
 		w.mustBeIn()
 		x.g.Exit(w.w)
 		x.mustJoin(true)
-		x.g.Leave()
+		x.g.ReleaseShared(1)
 	})
 }
 
 // S26: a reader that finds the gate closed after it has added counts as one inside until it subtracts: a writer that counted
 // it must not wait for ever.
-func TestGate_I15_WhoAddedInVainPassesOn(t *testing.T) {
+func TestShared_I12_WhoAddedInVainPassesOn(t *testing.T) {
 	rwGates(t, func(x *gateFixture) {
 		x.open(all)
 		x.g.AddReader() // as TryJoin does, which stops here
@@ -175,19 +175,19 @@ func TestGate_I15_WhoAddedInVainPassesOn(t *testing.T) {
 		w.mustBeIn()
 		x.g.Exit(w.w)
 		x.mustJoin(true)
-		x.must("admissions", x.g.Demand().Admissions, uint32(5)) // what was in vain is none
-		x.g.Leave()
+		x.must("admissions", int(x.g.Demand().Admissions), 5) // what was in vain is none
+		x.g.ReleaseShared(1)
 	})
 }
 
-func TestGate_I16_NobodyComesInAfterTheDeadline(t *testing.T) {
+func TestShared_I13_NobodyComesInAfterTheDeadline(t *testing.T) {
 	rwGates(t, func(x *gateFixture) {
 		x.open(all)
 		deadline := x.now() + time.Second
 		x.must("Renewed", x.g.Renewed(false, deadline), queue.Nothing)
-		x.must("TryJoin before it", x.g.TryJoin(deadline-1), true)
-		x.must("TryJoin at it", x.g.TryJoin(deadline), false)
-		x.g.Leave()
+		x.must("TryJoin before it", x.g.AcquireShared(deadline-1), true)
+		x.must("TryJoin at it", x.g.AcquireShared(deadline), false)
+		x.g.ReleaseShared(1)
 		time.Sleep(time.Second)
 		reader, writer := x.park(1, lock), x.park(all, hold)
 		x.must("a try", entered(x.enter(1, queue.Try|hold).in, nil), "queued")
@@ -196,27 +196,27 @@ func TestGate_I16_NobodyComesInAfterTheDeadline(t *testing.T) {
 		x.g.Renewed(false, forever)
 		reader.mustBeIn()
 		writer.mustWait()
-		x.g.Leave()
+		x.g.ReleaseShared(1)
 		writer.mustBeIn()
 		x.g.Exit(writer.w)
 	})
 }
 
 // S29: the end of the turn is seen by the clock, by the first to come after it.
-func TestGate_I16_AContendedGateClosesAtTheEndOfTheTurn(t *testing.T) {
+func TestShared_I13_AContendedGateClosesAtTheEndOfTheTurn(t *testing.T) {
 	rwGates(t, func(x *gateFixture) {
 		x.open(all)
 		end := x.g.Demand().TurnEnds
 		x.must("Contended", x.g.Contended(), queue.Nothing)
-		x.must("TryJoin before the end", x.g.TryJoin(end-1), true)
-		x.must("TryJoin at the end", x.g.TryJoin(end), false)
+		x.must("TryJoin before the end", x.g.AcquireShared(end-1), true)
+		x.must("TryJoin at the end", x.g.AcquireShared(end), false)
 		time.Sleep(handOff)
 		v := x.line(1, lock)
 		x.must("order", v.order, queue.Restate)
 		d := x.g.Demand()
 		x.must("one inside, who needs no place", d.Again, true)
 		x.mustState(1, 1)
-		x.must("order of the last reader", x.g.Leave(), queue.Restate)
+		x.must("order of the last reader", x.g.ReleaseShared(1), queue.Restate)
 		x.mustState(0, 1)
 		v.wait().giveUp()
 		x.must("order", v.later, queue.Restate)
@@ -225,7 +225,7 @@ func TestGate_I16_AContendedGateClosesAtTheEndOfTheTurn(t *testing.T) {
 }
 
 // Nobody comes: Contended at the end of the turn gives the order.
-func TestGate_I16_ContendedAtTheEndOfTheTurn(t *testing.T) {
+func TestShared_I13_ContendedAtTheEndOfTheTurn(t *testing.T) {
 	rwGates(t, func(x *gateFixture) {
 		x.open(all)
 		x.g.Contended()
@@ -240,7 +240,7 @@ func TestGate_I16_ContendedAtTheEndOfTheTurn(t *testing.T) {
 }
 
 // S29: if a unit is held for longer than a turn, a waiter elsewhere closes the gate immediately. When nobody waits any more, it opens.
-func TestGate_I17_OpenUntilContendedAndAgainAfterwards(t *testing.T) {
+func TestShared_I15_OpenUntilContendedAndAgainAfterwards(t *testing.T) {
 	rwGates(t, func(x *gateFixture) {
 		x.open(1)
 		time.Sleep(2 * handOff)
@@ -255,26 +255,26 @@ func TestGate_I17_OpenUntilContendedAndAgainAfterwards(t *testing.T) {
 	})
 }
 
-func TestGate_I17_TheFirstReaderOfATurnIsNoticed(t *testing.T) {
+func TestShared_I15_TheFirstReaderOfATurnIsNoticed(t *testing.T) {
 	rwGates(t, func(x *gateFixture) {
 		v := x.park(1, lock)
 		x.give(1)
 		v.mustBeIn()
 		x.mustJoin(false)
-		x.must("the only one leaves", x.g.Leave(), queue.Restate)
+		x.must("the only one leaves", x.g.ReleaseShared(1), queue.Restate)
 		x.must("idle", x.g.Demand().Idle, true)
 		x.must("the second comes", x.come(1, lock).order, queue.Restate)
 		x.must("idle", x.g.Demand().Idle, false)
 		x.mustJoin(true)
-		x.must("order", x.g.Leave(), queue.Nothing)
-		x.must("order", x.g.Leave(), queue.Nothing)
+		x.must("order", x.g.ReleaseShared(1), queue.Nothing)
+		x.must("order", x.g.ReleaseShared(1), queue.Nothing)
 		x.must("idle", x.g.Demand().Idle, false)
-		x.must("admissions", x.g.Demand().Admissions, uint32(3))
+		x.must("admissions", int(x.g.Demand().Admissions), 3)
 	})
 }
 
 // S27: a writer that waits closes the gate.
-func TestGate_I17_ClosedWhileAWriterWaits(t *testing.T) {
+func TestShared_I15_ClosedWhileAWriterWaits(t *testing.T) {
 	rwGates(t, func(x *gateFixture) {
 		x.open(1)
 		x.mustJoin(true)
@@ -291,7 +291,7 @@ func TestGate_I17_ClosedWhileAWriterWaits(t *testing.T) {
 }
 
 // A waiter that was admitted, woken or only queued when its context ended passes on what was meant for it.
-func TestGate_I18_WhoGivesUpPassesOn(t *testing.T) {
+func TestShared_I4_WhoGivesUpPassesOn(t *testing.T) {
 	rwGates(t, func(x *gateFixture) {
 		x.give(all)
 		w := x.come(all, lock)
@@ -300,7 +300,7 @@ func TestGate_I18_WhoGivesUpPassesOn(t *testing.T) {
 		if !x.fair { // readers come before writers
 			x.g.Exit(w.w)
 			reader.mustBeIn()
-			x.g.Leave()
+			x.g.ReleaseShared(1)
 		} else {
 			x.g.Exit(w.w)
 		}
@@ -313,7 +313,7 @@ func TestGate_I18_WhoGivesUpPassesOn(t *testing.T) {
 }
 
 // The heir was woken, a newcomer was quicker, and the heir's wake-up was in vain: it is woken again.
-func TestGate_I18_AnHeirThatWasPassedIsWokenAgain(t *testing.T) {
+func TestShared_I4_AnHeirThatWasPassedIsWokenAgain(t *testing.T) {
 	inGate(t, all, false, func(x *gateFixture) {
 		x.give(all)
 		w := x.come(all, lock)
@@ -329,7 +329,7 @@ func TestGate_I18_AnHeirThatWasPassedIsWokenAgain(t *testing.T) {
 }
 
 // The gate is open for readers while an heir is on its way, and closes when the heir finds one inside.
-func TestGate_I18_AnHeirClosesTheGate(t *testing.T) {
+func TestShared_I4_AnHeirClosesTheGate(t *testing.T) {
 	inGate(t, all, false, func(x *gateFixture) {
 		x.open(all)
 		w := x.come(all, lock)
@@ -338,14 +338,17 @@ func TestGate_I18_AnHeirClosesTheGate(t *testing.T) {
 		x.mustJoin(true)
 		heir.wait().mustWait()
 		x.mustJoin(false)
-		x.g.Leave()
+		late := x.line(1, lock) // does not pass it either
+		x.g.ReleaseShared(1)
 		heir.mustBeIn()
+		late.wait().mustWait()
 		x.g.Exit(heir.w)
+		late.mustBeIn()
 	})
 }
 
 // S27: FIFO.
-func TestGate_I19_FairIsInTheOrderOfArrival(t *testing.T) {
+func TestShared_I5_FairIsInTheOrderOfArrival(t *testing.T) {
 	inGate(t, all, true, func(x *gateFixture) {
 		x.give(all)
 		w := x.come(all, lock)
@@ -358,12 +361,12 @@ func TestGate_I19_FairIsInTheOrderOfArrival(t *testing.T) {
 		x.g.Exit(second.w)
 		third.mustBeIn()
 		late.wait().mustWait()
-		x.g.Leave()
+		x.g.ReleaseShared(1)
 		late.mustBeIn()
 	})
 }
 
-func TestGate_I19_NobodyPassesOneThatDoesNotFit(t *testing.T) {
+func TestShared_I5_NobodyPassesOneThatDoesNotFit(t *testing.T) {
 	for _, fair := range []bool{true, false} {
 		inGate(t, 0, fair, func(x *gateFixture) {
 			x.give(4)
@@ -384,7 +387,7 @@ func TestGate_I19_NobodyPassesOneThatDoesNotFit(t *testing.T) {
 }
 
 // First ones come back before those that wait, and nobody passes them.
-func TestGate_I19_FirstComesBeforeAll(t *testing.T) {
+func TestShared_I5_FirstComesBeforeAll(t *testing.T) {
 	rwGates(t, func(x *gateFixture) {
 		x.give(all)
 		first, second := x.come(all, lock), x.park(all, lock)
@@ -403,7 +406,7 @@ func TestGate_I19_FirstComesBeforeAll(t *testing.T) {
 }
 
 // S27: when a writer leaves, the readers that wait come in together: in a fair Gate those before the next writer, else all.
-func TestGate_I20_ReadersComeInTogether(t *testing.T) {
+func TestShared_I16_ReadersComeInTogether(t *testing.T) {
 	rwGates(t, func(x *gateFixture) {
 		x.give(all)
 		w := x.come(all, lock)
@@ -418,9 +421,9 @@ func TestGate_I20_ReadersComeInTogether(t *testing.T) {
 			c.mustWait()
 		} else {
 			c.mustBeIn()
-			x.g.Leave()
+			x.g.ReleaseShared(1)
 		}
-		x.g.Leave()
+		x.g.ReleaseShared(1)
 		writer.mustWait()
 		x.g.Exit(b.w)
 		writer.mustBeIn()
@@ -431,7 +434,7 @@ func TestGate_I20_ReadersComeInTogether(t *testing.T) {
 
 // S27: the next writer is the first of the queue, and the readers behind it come in before it after another writer, unless
 // the Gate is fair.
-func TestGate_I20_AfterAWriterReadersComeFirst(t *testing.T) {
+func TestShared_I16_AfterAWriterReadersComeFirst(t *testing.T) {
 	rwGates(t, func(x *gateFixture) {
 		x.give(all)
 		w := x.come(all, lock)
@@ -446,7 +449,7 @@ func TestGate_I20_AfterAWriterReadersComeFirst(t *testing.T) {
 	})
 }
 
-func TestGate_I21_PassedForTooLongIsPassedNoMore(t *testing.T) {
+func TestShared_I6_PassedForTooLongIsPassedNoMore(t *testing.T) {
 	for waits, owed := range map[time.Duration]bool{queue.StarvationThreshold: false, queue.StarvationThreshold + 1: true} {
 		inGate(t, all, false, func(x *gateFixture) {
 			x.give(all)
@@ -471,7 +474,7 @@ func TestGate_I21_PassedForTooLongIsPassedNoMore(t *testing.T) {
 }
 
 // Of several transitions only the one that changes what must be stated is ordered to state it.
-func TestGate_I22_OneOrderPerChange(t *testing.T) {
+func TestShared_I2_OneOrderPerChange(t *testing.T) {
 	rwGates(t, func(x *gateFixture) {
 		a := x.park(1, lock)
 		x.must("first", a.order, queue.Restate)
@@ -481,7 +484,7 @@ func TestGate_I22_OneOrderPerChange(t *testing.T) {
 		x.must("a writer behind", c.order, queue.Nothing)
 		x.must("Granted", x.g.Granted(1, false, forever), queue.Restate)
 		x.mustState(1, all)
-		if first, second := x.g.Leave(), x.g.Leave(); first != queue.Nothing || second != queue.Nothing {
+		if first, second := x.g.ReleaseShared(1), x.g.ReleaseShared(1); first != queue.Nothing || second != queue.Nothing {
 			x.t.Fatal("the leave of a reader beside a writer that wants all units changes nothing")
 		}
 		x.must("Granted", x.g.Granted(all, false, forever), queue.Restate)
@@ -495,7 +498,7 @@ func TestGate_I22_OneOrderPerChange(t *testing.T) {
 	})
 }
 
-func TestGate_I23_ATryWaitsForNobody(t *testing.T) {
+func TestShared_I10_ATryWaitsForNobody(t *testing.T) {
 	rwGates(t, func(x *gateFixture) {
 		for _, kind := range []queue.Kind{queue.Try | hold, queue.Try | lock} {
 			x.give(all)
@@ -508,13 +511,13 @@ func TestGate_I23_ATryWaitsForNobody(t *testing.T) {
 			x.g.Exit(r.w)
 			x.come(1, lock)
 			x.come(1, lock)
-			x.g.Leave()
+			x.g.ReleaseShared(1)
 			x.mustJoin(true) // a refused try leaves the gate as it was
 			x.must("a writer beside a reader", x.enter(all, kind).refused, queue.ErrRefused)
 			x.mustJoin(true)
-			x.g.Leave()
-			x.g.Leave()
-			x.g.Leave()
+			x.g.ReleaseShared(1)
+			x.g.ReleaseShared(1)
+			x.g.ReleaseShared(1)
 			x.g.Contended()
 			time.Sleep(handOff)
 			x.must("a reader after the turn", x.enter(1, kind).refused, queue.ErrRefused)
@@ -522,14 +525,14 @@ func TestGate_I23_ATryWaitsForNobody(t *testing.T) {
 			x.give(1)
 			x.come(1, lock)
 			x.must("a writer beside a reader with one unit", x.enter(all, kind).refused, queue.ErrRefused)
-			x.g.Leave()
+			x.g.ReleaseShared(1)
 			x.g.Shrink(0)
 		}
 	})
 }
 
 // A Try that only units keep out waits for one answer.
-func TestGate_I23_ATryWaitsForOneAnswer(t *testing.T) {
+func TestShared_I10_ATryWaitsForOneAnswer(t *testing.T) {
 	rwGates(t, func(x *gateFixture) {
 		try := x.park(all, queue.Try|hold)
 		x.must("order", try.order, queue.Restate)
@@ -543,7 +546,7 @@ func TestGate_I23_ATryWaitsForOneAnswer(t *testing.T) {
 		x.must("Try", x.g.Demand().Try, false)
 		x.give(1)
 		behind.mustBeIn()
-		x.g.Leave()
+		x.g.ReleaseShared(1)
 		try = x.park(all, queue.Try|hold) // beside an unused unit
 		x.mustState(1, all)
 		x.give(all)
@@ -553,7 +556,7 @@ func TestGate_I23_ATryWaitsForOneAnswer(t *testing.T) {
 }
 
 // S29: a grant admits whom it was for, and begins a turn for a process that had nothing or was not told.
-func TestGate_I24_AGrantAdmitsWhomItWasFor(t *testing.T) {
+func TestShared_I14_AGrantAdmitsWhomItWasFor(t *testing.T) {
 	rwGates(t, func(x *gateFixture) {
 		x.open(1)
 		x.mustJoin(true)
@@ -569,8 +572,8 @@ func TestGate_I24_AGrantAdmitsWhomItWasFor(t *testing.T) {
 		x.must("the turn is over", x.g.Demand().TurnEnds <= x.now(), true)
 		x.mustJoin(false)
 		x.mustState(1, all)
-		x.g.Leave()
-		x.g.Leave()
+		x.g.ReleaseShared(1)
+		x.g.ReleaseShared(1)
 		x.must("Shrink", x.g.Shrink(0), true)
 		x.must("Granted", x.g.Granted(all, true, forever), queue.Restate) // a new turn
 		w.mustBeIn()
@@ -586,7 +589,7 @@ func TestGate_I24_AGrantAdmitsWhomItWasFor(t *testing.T) {
 }
 
 // Of a Gate that is not fair, too: who is only woken could find the turn over.
-func TestGate_I24_WhomAGrantIsForDoesNotRunFirst(t *testing.T) {
+func TestShared_I14_WhomAGrantIsForDoesNotRunFirst(t *testing.T) {
 	inGate(t, all, false, func(x *gateFixture) {
 		v := x.line(all, lock)
 		x.g.Granted(all, true, forever)
@@ -596,7 +599,7 @@ func TestGate_I24_WhomAGrantIsForDoesNotRunFirst(t *testing.T) {
 	})
 }
 
-func TestGate_I25_ALossEndsWhoCanBeNotified(t *testing.T) {
+func TestShared_I8_ALossEndsWhoCanBeNotified(t *testing.T) {
 	rwGates(t, func(x *gateFixture) {
 		x.give(all)
 		r := x.come(1, hold)
@@ -615,7 +618,7 @@ func TestGate_I25_ALossEndsWhoCanBeNotified(t *testing.T) {
 		x.give(all)
 		next.mustBeIn()
 		x.must("a stale exit", x.g.Exit(w.w), queue.Nothing)
-		x.must("a stale downgrade", x.g.Downgrade(w.w), queue.Nothing)
+		x.must("a stale downgrade", x.g.Downgrade(w.w.Stay), queue.Nothing)
 		x.must("used", x.g.Demand().Used, int64(all))
 		x.g.Exit(next.w)
 	})
@@ -630,7 +633,7 @@ func TestGate_I25_ALossEndsWhoCanBeNotified(t *testing.T) {
 	})
 }
 
-func TestGate_I25_WhoCannotBeNotifiedKeepsAllOut(t *testing.T) {
+func TestShared_I8_WhoCannotBeNotifiedKeepsAllOut(t *testing.T) {
 	mustKeepOut := func(x *gateFixture, leave func()) {
 		x.t.Helper()
 		x.g.Lose()
@@ -652,9 +655,9 @@ func TestGate_I25_WhoCannotBeNotifiedKeepsAllOut(t *testing.T) {
 		x.come(1, lock)
 		x.come(1, hold)
 		mustKeepOut(x, func() {
-			x.g.Leave()
+			x.g.ReleaseShared(1)
 			x.must("one is left", x.g.Demand().Lost, true)
-			x.g.Leave()
+			x.g.ReleaseShared(1)
 		})
 	})
 	rwGates(t, func(x *gateFixture) {
@@ -665,12 +668,12 @@ func TestGate_I25_WhoCannotBeNotifiedKeepsAllOut(t *testing.T) {
 	inGate(t, 0, true, func(x *gateFixture) {
 		x.give(all)
 		x.come(3, lock)
-		mustKeepOut(x, func() { x.g.Release(2); x.g.Release(1) })
-		x.g.Release(1)
+		mustKeepOut(x, func() { x.g.ReleaseShared(2); x.g.ReleaseShared(1) })
+		x.g.ReleaseShared(1)
 	})
 }
 
-func TestGate_I26_WhatIsGivenBackIsNotUsed(t *testing.T) {
+func TestShared_I17_WhatIsGivenBackIsNotUsed(t *testing.T) {
 	rwGates(t, func(x *gateFixture) {
 		x.open(all)
 		x.mustJoin(true)
@@ -682,7 +685,7 @@ func TestGate_I26_WhatIsGivenBackIsNotUsed(t *testing.T) {
 		x.must("a writer", x.line(all, hold).order, queue.Restate)
 		x.mustState(1, all)
 		for range 3 {
-			x.g.Leave()
+			x.g.ReleaseShared(1)
 		}
 		x.must("unused", x.g.Shrink(0), true)
 		x.mustJoin(false)
@@ -700,20 +703,20 @@ func TestGate_I26_WhatIsGivenBackIsNotUsed(t *testing.T) {
 	})
 }
 
-func TestGate_I27_NobodyComesBetweenAWriterAndTheReaderItBecomes(t *testing.T) {
+func TestShared_I16_NobodyComesBetweenAWriterAndTheReaderItBecomes(t *testing.T) {
 	for _, kind := range []queue.Kind{hold, lock} {
 		rwGates(t, func(x *gateFixture) {
 			x.give(all)
 			w := x.come(all, kind)
 			writer, reader := x.park(all, lock), x.park(1, lock)
-			x.must("Downgrade", x.g.Downgrade(w.w), queue.Nothing)
+			x.must("Downgrade", x.g.Downgrade(w.w.Stay), queue.Nothing)
 			writer.mustWait()
-			x.must("Downgrade again", x.g.Downgrade(w.w), queue.Nothing)
+			x.must("Downgrade again", x.g.Downgrade(w.w.Stay), queue.Nothing)
 			if x.fair {
 				reader.mustWait()
 			} else {
 				reader.mustBeIn()
-				x.g.Leave()
+				x.g.ReleaseShared(1)
 			}
 			x.must("used", x.g.Demand().Used, int64(1))
 			x.g.Exit(w.w)
@@ -725,13 +728,13 @@ func TestGate_I27_NobodyComesBetweenAWriterAndTheReaderItBecomes(t *testing.T) {
 }
 
 // If another process waits, a downgrade gives the units back that the reader does not need.
-func TestGate_DowngradeWhenContended(t *testing.T) {
+func TestShared_DowngradeWhenContended(t *testing.T) {
 	rwGates(t, func(x *gateFixture) {
 		x.give(all)
 		w := x.come(all, hold)
 		time.Sleep(handOff)
 		x.must("Contended", x.g.Contended(), queue.Nothing)
-		x.must("Downgrade", x.g.Downgrade(w.w), queue.Restate)
+		x.must("Downgrade", x.g.Downgrade(w.w.Stay), queue.Restate)
 		x.mustState(1, 1)
 		x.must("Shrink", x.g.Shrink(1), true)
 		x.must("Exit", x.g.Exit(w.w), queue.Restate)
@@ -740,7 +743,7 @@ func TestGate_DowngradeWhenContended(t *testing.T) {
 }
 
 // I13 of a Gate: a waiter that is admitted after its context has ended has not come in.
-func TestGate_I13_AnEndedContextNeverComesIn(t *testing.T) {
+func TestShared_I11_AnEndedContextNeverComesIn(t *testing.T) {
 	rwGates(t, func(x *gateFixture) {
 		for _, need := range []int64{1, all} {
 			for _, kind := range []queue.Kind{hold, lock} {
@@ -755,7 +758,7 @@ func TestGate_I13_AnEndedContextNeverComesIn(t *testing.T) {
 	})
 }
 
-func TestGate_I3_LeavesTheQueueOnce(t *testing.T) {
+func TestShared_I3_LeavesTheQueueOnce(t *testing.T) {
 	rwGates(t, func(x *gateFixture) {
 		x.give(1)
 		x.come(1, lock)
@@ -777,13 +780,13 @@ func TestGate_I3_LeavesTheQueueOnce(t *testing.T) {
 		x.lined(locked)
 		x.must("Fail", x.g.Fail(errClosed), queue.Nothing)
 		x.give(all)
-		x.g.Leave()
+		x.g.ReleaseShared(1)
 		locked.mustBeIn()
 	})
 }
 
 // A failure that was decided is returned, though the context has ended, too.
-func TestGate_AFailureComesBeforeTheContext(t *testing.T) {
+func TestShared_AFailureComesBeforeTheContext(t *testing.T) {
 	rwGates(t, func(x *gateFixture) {
 		v := x.line(1, hold)
 		x.g.Fail(errClosed)
@@ -792,19 +795,19 @@ func TestGate_AFailureComesBeforeTheContext(t *testing.T) {
 	})
 }
 
-func TestGate_MistakesPanic(t *testing.T) {
+func TestShared_MistakesPanic(t *testing.T) {
 	rwGates(t, func(x *gateFixture) {
 		x.give(all)
-		panics(x, "Leave", func() { x.g.Leave() })
+		panics(x, "Leave", func() { x.g.ReleaseShared(1) })
 		x.must("the word is whole", x.g.Demand().Readers, int64(0))
 		panics(x, "no need", func() { x.enter(0, lock) })
-		v := x.come(1, lock)
+		v := x.come(1, hold)
 		panics(x, "used", func() { x.enterAs(v.w) })
 		panics(x, "nil", func() { x.g.Fail(nil) })
-		panics(x, "Release", func() { x.g.Release(1) })
+		panics(x, "Release", func() { x.g.ReleaseShared(1) })
 		x.g.Exit(v.w)
 		v.w.Reset()
-		v.w.Need = 1
+		v.w.Stay = &queue.Stay{Need: 1, Kind: hold}
 		x.must("after Reset", entered(x.enterAs(v.w).in, nil), "in")
 	})
 }
@@ -821,15 +824,15 @@ func panics(x *gateFixture, what string, f func()) {
 }
 
 // The getters show who is inside and who waits.
-func TestGate_Peek(t *testing.T) {
+func TestShared_Peek(t *testing.T) {
 	inGate(t, all, true, func(x *gateFixture) {
 		x.give(all)
 		w := x.come(all, lock)
 		since := time.Now()
 		w2, w3 := x.line(all, hold), x.line(1, lock)
-		x.must("writer", x.g.Demand().Writer, w.w.Owner)
+		x.must("writer", x.g.Owner(), w.w.Stay)
 		infos := x.g.Peek(1)
-		if len(infos) != 1 || infos[0].Owner != w2.w.Owner || !infos[0].Since.Equal(since) || infos[0].Kind != hold {
+		if len(infos) != 1 || infos[0].Goroutine != w2.w.Goroutine || !infos[0].Since.Equal(since) || infos[0].Kind != hold {
 			x.t.Fatalf("%+v", infos)
 		}
 		x.must("all", len(x.g.Peek(5)), 2)
@@ -838,7 +841,7 @@ func TestGate_Peek(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
 		for _, v := range []*visitor{w2, w3} {
-			_, err := x.g.Wait(ctx, v.w)
+			_, err := x.g.Park(ctx, v.w)
 			x.must("Wait", err, context.Canceled)
 		}
 		synctest.Wait()

@@ -8,29 +8,27 @@ import (
 
 // An admitted waiter can be used again. It parks on the channel that it has, and is woken by its own wake-up only,
 // never by one meant for its previous use.
-func TestQueue_ResetWaiterParksAgain(t *testing.T) {
+func TestMutex_ResetWaiterParksAgain(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		a := x.own(queue.NoNotify, 1, 5)
 		b := x.park(queue.NoNotify, 2)
-		x.mustExit(a.w.Number, true, queue.HandedOff, queue.Nothing)
+		x.mustExit(a.w.Stay, queue.HandOff, queue.HandedOff, queue.Nothing)
 		b.mustBeIn()
 		a.w.Reset()
-		if a.w.Owner != 0 || a.w.Grant != 0 || a.w.Number != 0 || a.w.Note != nil {
+		if a.w.Grant != 0 || a.w.HandOffs != 0 || a.w.First {
 			x.t.Fatalf("something is left: %+v", a.w)
 		}
 		again := x.enterAs(a.w, queue.NoNotify, 3).wait()
 		again.mustWait()
-		x.mustExit(b.w.Number, true, queue.HandedOff, queue.Nothing)
+		x.mustExit(b.w.Stay, queue.HandOff, queue.HandedOff, queue.Nothing)
 		again.mustBeIn()
-		if again.w.HandOffs != 2 || again.w.Number <= b.w.Number {
-			x.t.Fatalf("hand-offs %d, tenure %d after %d", again.w.HandOffs, again.w.Number, b.w.Number)
-		}
+		must(x, "hand-offs", again.w.HandOffs, 2)
 		x.drain()
 	})
 }
 
 // Only an admitted waiter is known to have read every wake-up.
-func TestQueue_ResetOfAWaiterThatDidNotComeInPanics(t *testing.T) {
+func TestMutex_ResetOfAWaiterThatDidNotComeInPanics(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		mustPanic(x, "new", func() { new(queue.Waiter).Reset() })
 		a := x.own(queue.NoNotify, 1, 5)
@@ -38,12 +36,12 @@ func TestQueue_ResetOfAWaiterThatDidNotComeInPanics(t *testing.T) {
 		mustPanic(x, "queued", b.w.Reset)
 		b.giveUp()
 		mustPanic(x, "left", b.w.Reset)
-		x.mustExit(a.w.Number, true, queue.Final, queue.SendRelease)
+		x.mustExit(a.w.Stay, queue.HandOff, queue.Final, queue.GiveBack)
 	})
 }
 
 // A goroutine learns without a lock whether it is the owner, and whether it owns by a NoNotify kind.
-func TestQueue_OwnedBy(t *testing.T) {
+func TestMutex_OwnedBy(t *testing.T) {
 	for kind, byLock := range map[queue.Kind]bool{queue.NoNotify: true, queue.Try | queue.Refusable | queue.NoNotify: true, queue.Refusable: false, queue.Try | queue.Refusable: false} {
 		bothModes(t, func(x *fixture) {
 			a := x.own(kind, 7, 5)
@@ -56,7 +54,7 @@ func TestQueue_OwnedBy(t *testing.T) {
 			check(7, true, byLock)
 			check(8, false, false)
 			check(0, false, false)
-			x.mustExit(a.w.Number, true, queue.Final, queue.SendRelease)
+			x.mustExit(a.w.Stay, queue.HandOff, queue.Final, queue.GiveBack)
 			check(7, false, false)
 			check(0, false, false)
 		})

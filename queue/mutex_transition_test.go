@@ -1,0 +1,364 @@
+package queue_test
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/anteroom/anteroom/queue"
+)
+
+func TestMutex_OneTurnFromFreeToFree(t *testing.T) {
+	bothModes(t, func(x *fixture) {
+		x.mustBe(queue.Free, 0)
+		p := x.park(queue.Refusable, 7)
+		must(x, "order", p.order, queue.Restate)
+		x.mustBe(queue.Acquiring, 1)
+		must(x, "Granted", x.s.Granted(42), true)
+		p.mustBeIn()
+		x.mustBe(queue.Owned, 0)
+		if p.w.Grant != 42 || p.w.HandOffs != 0 {
+			t.Fatalf("waiter: grant=%d handoffs=%d", p.w.Grant, p.w.HandOffs)
+		}
+		must(x, "Owner", x.s.Owner(), p.w.Stay)
+		x.mustExit(p.w.Stay, queue.HandOff, queue.Final, queue.GiveBack)
+		x.mustBe(queue.Releasing, 0)
+		must(x, "Grant while Releasing", x.s.Current().Grant, 42)
+		x.released()
+		x.mustBe(queue.Free, 0)
+	})
+}
+
+func TestMutex_HandOffCountsAndNumbers(t *testing.T) {
+	bothModes(t, func(x *fixture) {
+		a := x.own(queue.NoNotify, 1, 5)
+		b := x.line(queue.Refusable, 2)
+		c := x.park(queue.NoNotify, 3)
+		must(x, "Enter's order", b.order, queue.Nothing)
+		x.mustExit(a.w.Stay, queue.HandOff, queue.HandedOff, queue.Nothing)
+		if x.fair {
+			x.mustBe(queue.Owned, 1)
+		} else {
+			x.mustBe(queue.Granted, 2)
+		}
+		b.wait().mustBeIn()
+		must(x, "hand-offs of the second", b.w.HandOffs, 1)
+		x.mustExit(b.w.Stay, queue.HandOff, queue.HandedOff, queue.Nothing)
+		c.mustBeIn()
+		must(x, "hand-offs of the third", c.w.HandOffs, 2)
+		must(x, "grant", c.w.Grant, 5)
+		x.drain()
+	})
+}
+
+func TestMutex_ExitThatMayNotHandOffReleasesAndStartsAgain(t *testing.T) {
+	bothModes(t, func(x *fixture) {
+		a, b := x.own(queue.NoNotify, 1, 1), x.park(queue.NoNotify, 2)
+		x.mustExit(a.w.Stay, queue.EndTurn, queue.Final, queue.GiveBack)
+		b.mustWait()
+		x.mustBe(queue.Releasing, 1)
+		x.released()
+		x.mustBe(queue.Acquiring, 1)
+		must(x, "Granted", x.s.Granted(2), true)
+		b.mustBeIn()
+		must(x, "grant", b.w.Grant, 2)
+		x.drain()
+	})
+}
+
+func TestMutex_RefuseFailsOnlyATry(t *testing.T) {
+	bothModes(t, func(x *fixture) {
+		try := x.park(queue.Try|queue.NoNotify, 1)
+		lock, hold := x.park(queue.NoNotify, 3), x.park(queue.Refusable, 4)
+		x.s.Refuse(errRefused)
+		try.mustHaveLeft(errRefused, queue.Nothing)
+		x.mustBe(queue.Acquiring, 2)
+		x.s.Refuse(errRefused)
+		lock.mustWait()
+		hold.mustWait()
+		x.mustBe(queue.Acquiring, 2)
+		x.drain()
+		lock.mustBeIn()
+		hold.mustBeIn()
+		must(x, "Refuse of nobody", x.s.Refuse(errRefused), queue.Nothing)
+		x.mustBe(queue.Free, 0)
+	})
+}
+
+// A grant that comes when nobody wants it, or when there is another, changes nothing.
+func TestMutex_GrantedIsTakenOnlyWhileAcquiring(t *testing.T) {
+	bothModes(t, func(x *fixture) {
+		unused := func(state queue.State) {
+			t.Helper()
+			before, waiting := x.s.Current(), x.s.Len()
+			must(x, "state", before.State(), state)
+			must(x, "Granted", x.s.Granted(99), false)
+			must(x, "Current", x.s.Current(), before)
+			must(x, "waiting", x.s.Len(), waiting)
+		}
+		unused(queue.Free)
+		a := x.own(queue.NoNotify, 1, 1)
+		unused(queue.Owned)
+		b := x.line(queue.NoNotify, 2)
+		x.s.Release(a.w.Stay, queue.HandOff)
+		if !x.fair {
+			unused(queue.Granted)
+		}
+		b.wait().mustBeIn()
+		x.s.Lose(1)
+		unused(queue.Lost)
+		x.s.Release(b.w.Stay, queue.HandOff)
+		a = x.own(queue.NoNotify, 1, 2)
+		x.park(queue.NoNotify, 2)
+		x.s.Release(a.w.Stay, queue.EndTurn)
+		unused(queue.Releasing)
+		x.drain()
+	})
+}
+
+func TestMutex_FailEndsAllButLock(t *testing.T) {
+	bothModes(t, func(x *fixture) {
+		try := x.park(queue.Try|queue.Refusable|queue.NoNotify, 1)
+		hold, lock := x.park(queue.Refusable, 2), x.park(queue.NoNotify, 3)
+		must(x, "Fail", x.s.Fail(errClosed), queue.Restate) // it was a Try that waited first
+		try.mustHaveLeft(errClosed, queue.Nothing)
+		hold.mustHaveLeft(errClosed, queue.Nothing)
+		lock.mustWait()
+		x.drain()
+		lock.mustBeIn()
+	})
+}
+
+func TestMutex_FailOfTheHeirPassesTheGrantOn(t *testing.T) {
+	inBubble(t, false, func(x *fixture) {
+		a := x.own(queue.NoNotify, 9, 1)
+		heir, lock := x.line(queue.Refusable, 1), x.park(queue.NoNotify, 2)
+		x.s.Release(a.w.Stay, queue.HandOff)
+		must(x, "Fail", x.s.Fail(errClosed), queue.Nothing)
+		heir.wait().mustHaveLeft(errClosed, queue.Nothing)
+		lock.mustBeIn()
+		x.drain()
+
+		a = x.own(queue.NoNotify, 9, 2)
+		only := x.line(queue.Refusable, 3)
+		x.s.Release(a.w.Stay, queue.HandOff)
+		must(x, "Fail", x.s.Fail(errClosed), queue.GiveBack)
+		only.wait().mustHaveLeft(errClosed, queue.Nothing)
+		x.mustBe(queue.Releasing, 0)
+		x.released()
+	})
+}
+
+// The heir of a fair queue is the owner already.
+func TestMutex_FailDoesNotReachAFairHeir(t *testing.T) {
+	inBubble(t, true, func(x *fixture) {
+		heir := x.line(queue.Refusable, 1)
+		x.s.Granted(1)
+		must(x, "Fail", x.s.Fail(errClosed), queue.Nothing)
+		heir.wait().mustBeIn()
+		x.drain()
+	})
+}
+
+func TestMutex_FailBehindAnOwner(t *testing.T) {
+	bothModes(t, func(x *fixture) {
+		x.own(queue.Refusable, 1, 1)
+		hold := x.park(queue.Refusable, 2)
+		must(x, "Fail", x.s.Fail(errClosed), queue.Nothing)
+		hold.mustHaveLeft(errClosed, queue.Nothing)
+		x.mustBe(queue.Owned, 0)
+		x.drain()
+	})
+}
+
+func TestMutex_AnAttemptContinuesForTheNextWaiter(t *testing.T) {
+	bothModes(t, func(x *fixture) {
+		first, second := x.park(queue.Refusable, 1), x.park(queue.Refusable, 2)
+		first.giveUp()
+		first.mustHaveLeft(errGiveUp, queue.Nothing)
+		x.s.Granted(1)
+		second.mustBeIn()
+		x.drain()
+	})
+}
+
+func TestMutex_LoseInEachState(t *testing.T) {
+	bothModes(t, func(x *fixture) {
+		x.mustLose(0, nil, queue.Nothing) // Free
+		a := x.park(queue.Refusable, 9)
+		x.mustLose(0, nil, queue.Nothing) // Acquiring
+		x.s.Granted(1)
+		a.mustBeIn()
+		if !x.fair {
+			p := x.line(queue.Refusable, 1)
+			x.s.Release(a.w.Stay, queue.HandOff)
+			x.mustLose(9, nil, queue.Nothing) // another grant
+			x.mustLose(1, nil, queue.Restate)
+			x.mustLose(1, nil, queue.Nothing) // lost already
+			p.wait().mustWait()
+			x.mustBe(queue.Acquiring, 1)
+			x.s.Granted(2)
+			p.mustBeIn()
+			x.mustLose(1, nil, queue.Nothing)
+			x.mustLose(2, p, queue.Restate)
+		} else {
+			x.mustLose(1, a, queue.Restate)
+		}
+		x.mustBe(queue.Free, 0)
+
+		q := x.own(queue.Try|queue.Refusable|queue.NoNotify, 2, 3)
+		x.mustLose(3, q, queue.Restate)
+		x.mustLose(3, nil, queue.Nothing) // lost already
+		x.mustBe(queue.Lost, 0)
+		x.mustExit(q.w.Stay, queue.HandOff, queue.WasLost, queue.Nothing)
+		x.mustBe(queue.Free, 0)
+
+		r := x.own(queue.Refusable, 3, 4)
+		x.mustExit(r.w.Stay, queue.HandOff, queue.Final, queue.GiveBack)
+		x.mustLose(4, nil, queue.Nothing) // the release wins
+		x.mustBe(queue.Releasing, 0)
+		x.released()
+	})
+}
+
+func TestMutex_LossOfAHoldMovesOn(t *testing.T) {
+	bothModes(t, func(x *fixture) {
+		a, b := x.own(queue.Try|queue.Refusable, 1, 1), x.park(queue.Refusable, 2)
+		must(x, "ReenterTenure", x.s.Reenter(a.w.Stay, false), nil)
+		x.mustLose(1, a, queue.Restate)
+		must(x, "Reenter", x.s.Reenter(a.w.Stay, false), queue.ErrNotOwner)
+		x.s.Granted(2)
+		b.mustBeIn()
+		x.mustExit(a.w.Stay, queue.HandOff, queue.Nested, queue.Nothing)
+		x.mustExit(a.w.Stay, queue.HandOff, queue.WasLost, queue.Nothing)
+		x.mustExit(a.w.Stay, queue.HandOff, queue.Stale, queue.Nothing)
+		x.mustBe(queue.Owned, 0)
+		x.drain()
+	})
+}
+
+func TestMutex_Reenter(t *testing.T) {
+	bothModes(t, func(x *fixture) {
+		a := x.own(queue.NoNotify, 1, 1)
+		by := func(owner uint64, want bool) {
+			t.Helper()
+			_, byLock := x.s.OwnedBy(owner)
+			must(x, "byLock", byLock, want)
+		}
+		by(0, false)
+		by(2, false)
+		by(1, true)
+		must(x, "Reenter", x.s.Reenter(a.w.Stay, false), nil)
+		must(x, "Reenter", x.s.Reenter(a.w.Stay, true), nil)
+		x.mustExit(a.w.Stay, queue.HandOff, queue.Nested, queue.Nothing)
+		x.mustLose(1, a, queue.Restate)
+		must(x, "Reenter", x.s.Reenter(a.w.Stay, false), queue.ErrWasLost)
+		must(x, "Reenter", x.s.Reenter(a.w.Stay, true), nil)
+		x.mustExit(a.w.Stay, queue.HandOff, queue.Nested, queue.Nothing)
+		x.mustExit(a.w.Stay, queue.HandOff, queue.Nested, queue.Nothing)
+		by(1, true)
+		x.mustExit(a.w.Stay, queue.HandOff, queue.WasLost, queue.Nothing)
+		by(1, false)
+		must(x, "Reenter", x.s.Reenter(a.w.Stay, true), queue.ErrNotOwner)
+
+		b := x.own(queue.Refusable, 1, 2)
+		by(1, false) // a Hold is not re-entered by its goroutine's id
+		owned, _ := x.s.OwnedBy(1)
+		must(x, "owned", owned, true)
+		must(x, "Reenter", x.s.Reenter(b.w.Stay, false), nil)
+		x.drain()
+		c := x.own(queue.NoNotify, 0, 3)
+		by(0, false)
+		x.mustExit(c.w.Stay, queue.Linger, queue.Kept, queue.Nothing)
+		x.mustExit(x.enter(queue.NoNotify, 4).w.Stay, queue.Linger, queue.Kept, queue.Nothing)
+		d := x.enter(queue.NoNotify, 5) // by the word
+		must(x, "Reenter", x.s.Reenter(d.w.Stay, false), nil)
+		must(x, "Entries", x.s.Entries(d.w.Stay), 2)
+		x.mustExit(d.w.Stay, queue.Linger, queue.Nested, queue.Nothing)
+		x.mustExit(d.w.Stay, queue.Linger, queue.Kept, queue.Nothing)
+		must(x, "Reenter", x.s.Reenter(d.w.Stay, false), queue.ErrNotOwner)
+		must(x, "Entries", x.s.Entries(d.w.Stay), 0)
+		x.drain()
+	})
+}
+
+func TestMutex_MisuseIsRefusedLoudly(t *testing.T) {
+	inBubble(t, true, func(x *fixture) {
+		w := &queue.Waiter{Stay: &queue.Stay{Need: 1}}
+		mustPanic(x, "Fail(nil)", func() { x.s.Fail(nil) })
+		mustPanic(x, "Refuse(nil)", func() { x.s.Refuse(nil) })
+		mustPanic(x, "Park before Acquire", func() { x.s.Park(t.Context(), w) })
+		x.s.Acquire(w)
+		mustPanic(x, "second Acquire", func() { x.s.Acquire(w) })
+		mustPanic(x, "Again of a queued waiter", w.Again)
+		mustPanic(x, "nothing needed", func() { x.s.Acquire(&queue.Waiter{Stay: &queue.Stay{}}) })
+		// After each panic the lock is free and nothing has changed.
+		x.mustBe(queue.Acquiring, 1)
+	})
+}
+
+func TestMutex_StatesHaveNames(t *testing.T) {
+	seen := map[string]bool{}
+	for v := range queue.Lost + 1 {
+		if name := v.String(); name == "" || seen[name] {
+			t.Errorf("the name %q is empty or used twice", name)
+		}
+		seen[v.String()] = true
+	}
+}
+
+// The next owner takes a unit that lingers; a loss or EndLinger ends it, once.
+func TestMutex_I2_Linger(t *testing.T) {
+	bothModes(t, func(x *fixture) {
+		lingers := func(want bool) {
+			t.Helper()
+			must(x, "Lingers", x.s.Demand().Lingers, want)
+		}
+		a := x.own(0, 1, 1)
+		x.mustExit(a.w.Stay, queue.Linger, queue.Kept, queue.Nothing)
+		lingers(true)
+		x.mustExit(a.w.Stay, queue.Linger, queue.Stale, queue.Nothing)
+		b := x.enter(queue.Try, 2)
+		must(x, "a Try of what lingers", b.entered(), "in")
+		must(x, "its hand-offs", b.w.HandOffs, 1)
+		lingers(false)
+		c := x.park(0, 3)
+		x.mustExit(b.w.Stay, queue.Linger, queue.HandedOff, queue.Nothing)
+		synctest.Wait()
+		c.mustBeIn()
+		lingers(false) // somebody waited
+		must(x, "EndLinger of what is owned", x.s.EndLinger(), queue.Nothing)
+		x.mustExit(c.w.Stay, queue.Linger, queue.Kept, queue.Nothing)
+		must(x, "EndLinger", x.s.EndLinger(), queue.GiveBack)
+		must(x, "EndLinger", x.s.EndLinger(), queue.Nothing)
+		x.released()
+
+		d := x.own(0, 4, 2)
+		x.mustExit(d.w.Stay, queue.Linger, queue.Kept, queue.Nothing)
+		x.mustLose(2, nil, queue.Restate)
+		must(x, "EndLinger of what is lost", x.s.EndLinger(), queue.Nothing)
+		x.mustBe(queue.Free, 0)
+
+		for i, next := range []queue.Next{queue.Linger, queue.Linger, queue.HandOff} { // the third comes by the word
+			f := x.enter(queue.NoNotify, 6)
+			if i == 0 {
+				must(x, "Granted", x.s.Granted(9), true)
+				f.wait().mustBeIn()
+			}
+			must(x, "Owner", x.s.Owner(), f.w.Stay)
+			exit, order := x.s.Release(f.w.Stay, next)
+			must(x, "it lingers", x.s.Demand().Lingers, next == queue.Linger)
+			must(x, "it is kept", exit == queue.Kept, next == queue.Linger)
+			must(x, "Exit", exit == queue.Final && order == queue.GiveBack, next == queue.HandOff)
+		}
+		x.released()
+
+		e := x.own(0, 5, 3)
+		for range queue.MaxHandOffs {
+			x.mustExit(e.w.Stay, queue.Linger, queue.Kept, queue.Nothing)
+			e.w = &queue.Waiter{Stay: &queue.Stay{Need: 1}}
+			x.s.Acquire(e.w)
+		}
+		x.mustExit(e.w.Stay, queue.Linger, queue.Final, queue.GiveBack)
+		x.released()
+	})
+}
