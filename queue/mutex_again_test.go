@@ -15,7 +15,7 @@ func TestMutex_AgainInEachState(t *testing.T) {
 		a := x.own(queue.Refusable, 1, 1)
 		x.mustLose(1, a, queue.Restate)
 		a.again("queued", queue.Restate) // Free
-		x.s.Granted(2)
+		x.s.Grant(2)
 		a.wait().mustBeIn()
 		if a.w.Grant != 2 || a.w.Goroutine != 1 || a.w.Kind != queue.Refusable || a.w.Note != uint64(1) {
 			t.Fatalf("%+v", a.w)
@@ -25,11 +25,11 @@ func TestMutex_AgainInEachState(t *testing.T) {
 		x.mustLose(2, a, queue.Restate)
 		a.again("queued", queue.Nothing) // Acquiring
 		x.lined(1, 2)
-		x.s.Granted(3)
+		x.s.Grant(3)
 		a.wait().mustBeIn()
 
 		x.mustLose(3, a, queue.Restate)
-		x.s.Granted(4)
+		x.s.Grant(4)
 		b.mustBeIn()
 		c := x.park(queue.Refusable, 3)
 		a.again("queued", queue.Nothing) // Owned
@@ -89,7 +89,7 @@ func TestMutex_I6_BehindFirstWaiters(t *testing.T) {
 	grants, passed := uint64(0), 0
 	for ; grants < 300; grants++ {
 		time.Sleep(200 * time.Microsecond) // a round trip
-		s.Granted(grants + 1)
+		s.Grant(grants + 1)
 		w := &queue.Waiter{Stay: &queue.Stay{Goroutine: grants + 2, Need: 1, Kind: queue.Refusable}}
 		if in, _, _ := s.Acquire(w); in {
 			s.Lose(grants + 1) // a new attempt begins

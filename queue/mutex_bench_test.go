@@ -13,13 +13,13 @@ import (
 )
 
 // instant carries out orders immediately, as if Redis granted everything in no time, so that only the queue is measured.
-func instant(s *mutex, grants *atomic.Uint64, order queue.Order) {
+func instant(s *synchronizer, grants *atomic.Uint64, order queue.Order) {
 	switch order {
 	case queue.GiveBack:
 		s.Shrink(0)
-		s.Granted(grants.Add(1)) // for those who came meanwhile
+		s.Grant(grants.Add(1)) // for those who came meanwhile
 	case queue.Restate:
-		s.Granted(grants.Add(1))
+		s.Grant(grants.Add(1))
 	}
 }
 
@@ -169,7 +169,7 @@ func BenchmarkParked(b *testing.B) {
 	s := newMutex(true)
 	ctx, cancel := context.WithCancel(context.Background())
 	s.Acquire(&queue.Waiter{Stay: &queue.Stay{Need: 1}})
-	s.Granted(1)
+	s.Grant(1)
 	var wg sync.WaitGroup
 	var before, after runtime.MemStats
 	runtime.GC()

@@ -17,7 +17,7 @@ import (
 // or nobody wants it, each SendRelease releases, and the answers are drawn at random.
 type redis struct {
 	t        *testing.T
-	s        *mutex
+	s        *synchronizer
 	work     sync.WaitGroup
 	releases atomic.Int32 // under way: never more than one
 	grants   atomic.Uint64
@@ -27,7 +27,7 @@ type redis struct {
 	refuse, lose float64 // the probability of each answer
 }
 
-func newRedis(t *testing.T, s *mutex) *redis { return &redis{t: t, s: s} }
+func newRedis(t *testing.T, s *synchronizer) *redis { return &redis{t: t, s: s} }
 
 func (r *redis) obey(order queue.Order) {
 	r.orders[order].Add(1)
@@ -50,7 +50,7 @@ func (r *redis) ask() {
 			continue
 		}
 		grant := r.grants.Add(1)
-		if !r.s.Granted(grant) {
+		if !r.s.Grant(grant) {
 			r.unused.Add(1)
 			return
 		}
@@ -77,7 +77,7 @@ func (r *redis) mustBeQuiet() {
 	r.work.Wait()
 	r.obey(r.s.EndLinger())
 	r.work.Wait()
-	if got := r.s.Current(); got.State() != queue.Free || got.Owner.Count != 0 {
+	if got := r.s.Demand(); got.State() != queue.Free || got.Owner.Count != 0 {
 		r.t.Errorf("left behind: %v", r.s)
 	}
 	if n := r.releases.Load(); n != 0 {
@@ -86,25 +86,25 @@ func (r *redis) mustBeQuiet() {
 }
 
 // within fails the test with the queue's state if f does not return, the symptom of a lost wake-up or a lost order.
-func within(t *testing.T, s *mutex, f func()) {
+func within(t *testing.T, s *synchronizer, f func()) {
 	t.Helper()
 	done := make(chan struct{})
 	go func() { defer close(done); f() }()
 	select {
 	case <-done:
 	case <-time.After(30 * time.Second):
-		t.Fatalf("the queue hangs: %v, first waiters: %v", s, s.Waiting()[:min(3, s.Len())])
+		t.Fatalf("the queue hangs: %v, first waiters: %v", s, s.Waiting(-1)[:min(3, s.Len())])
 	}
 }
 
-func hammerModes(t *testing.T, f func(t *testing.T, s *mutex)) {
+func hammerModes(t *testing.T, f func(t *testing.T, s *synchronizer)) {
 	t.Run("fair", func(t *testing.T) { f(t, newMutex(true)) })
 	t.Run("non-fair", func(t *testing.T) { f(t, newMutex(false)) })
 }
 
 // No losses and no cancelled waiters: the plain counter is exact, so exclusion held and every Lock was admitted.
 func TestMutex_HammerLock(t *testing.T) {
-	hammerModes(t, func(t *testing.T, s *mutex) {
+	hammerModes(t, func(t *testing.T, s *synchronizer) {
 		r := newRedis(t, s)
 		r.refuse = 0.2
 		counter, workers := 0, 16
@@ -155,7 +155,7 @@ type tally struct {
 // checked among owners whose tenure is current: after a loss, a Hold may overlap with its successor, and its exits
 // are then Stale.
 func TestMutex_HammerEverything(t *testing.T) {
-	hammerModes(t, func(t *testing.T, s *mutex) {
+	hammerModes(t, func(t *testing.T, s *synchronizer) {
 		r := newRedis(t, s)
 		r.refuse, r.lose = 0.3, 0.1
 		var n tally
@@ -283,7 +283,7 @@ func stay(r *redis, w *queue.Waiter, n *tally) {
 }
 
 // byWord returns a Mutex with an open gate: its unit lingers.
-func byWord(t *testing.T, grant uint64) *mutex {
+func byWord(t *testing.T, grant uint64) *synchronizer {
 	s := newMutex(false)
 	for i := range 2 { // the gate opens with the second admission
 		w := &queue.Waiter{Stay: &queue.Stay{Need: 1}}
@@ -291,7 +291,7 @@ func byWord(t *testing.T, grant uint64) *mutex {
 			t.Fatal(in)
 		}
 		if i == 0 {
-			s.Granted(grant)
+			s.Grant(grant)
 		}
 		s.Release(w.Stay, queue.Linger)
 	}
@@ -361,7 +361,7 @@ func TestMutex_HammerByWord(t *testing.T) {
 	}
 	first, heir := &queue.Waiter{Stay: &queue.Stay{Need: 1}}, &queue.Waiter{Stay: &queue.Stay{Need: 1}}
 	enter(first)
-	s.Granted(1)
+	s.Grant(1)
 	s.Park(t.Context(), first)
 	enter(heir)
 	s.Release(first.Stay, queue.HandOff)
@@ -384,7 +384,7 @@ func TestMutex_HammerByWord(t *testing.T) {
 				break
 			} else if exit == queue.Final { // it has handed off as often as it may
 				s.Shrink(0)
-				s.Granted(uint64(i + 2))
+				s.Grant(uint64(i + 2))
 				break
 			}
 			stay := w.Stay
@@ -414,10 +414,10 @@ func TestMutex_HammerInspection(t *testing.T) {
 					return
 				default:
 				}
-				if d := s.Current(); d.Units == 0 && d.Grant != 0 || d.Used > d.Units || d.Keep > d.Units {
+				if d := s.Demand(); d.Units == 0 && d.Grant != 0 || d.Used > d.Units || d.Keep > d.Units {
 					t.Errorf("I1: %+v", d)
 				}
-				for _, info := range s.Waiting() {
+				for _, info := range s.Waiting(-1) {
 					if info.Goroutine == 0 || info.Since.After(time.Now()) {
 						t.Errorf("a waiter that nobody is: %+v", info)
 					}

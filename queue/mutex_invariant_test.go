@@ -15,7 +15,7 @@ func TestMutex_I1_FreeMeansNobodyAndNothing(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		mustBeNothing := func(way string) {
 			t.Helper()
-			d := x.s.Current()
+			d := x.s.Demand()
 			d.Admissions, d.TurnEnds = 0, 0
 			must(x, way, d, queue.Demand{})
 			must(x, way+": word", x.s.Raw()&(1<<34-1), 1<<32)
@@ -47,14 +47,14 @@ func TestMutex_I2_OneOrderPerNeed(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		must(x, "first", x.park(queue.NoNotify, 1).order, queue.Restate)
 		must(x, "while Acquiring", x.park(queue.NoNotify, 2).order, queue.Nothing)
-		x.s.Granted(1)
+		x.s.Grant(1)
 		synctest.Wait()
 		must(x, "while Owned", x.park(queue.NoNotify, 3).order, queue.Nothing)
 		x.mustExit(x.s.Owner(), queue.EndTurn, queue.Final, queue.GiveBack)
 		must(x, "while Releasing", x.park(queue.NoNotify, 4).order, queue.Nothing)
 		x.released()
 		x.mustBe(queue.Acquiring, 3)
-		x.s.Granted(2)
+		x.s.Grant(2)
 		synctest.Wait()
 		x.mustLose(2, x.first(2), queue.Restate)
 		must(x, "while Lost", x.park(queue.NoNotify, 5).order, queue.Nothing)
@@ -89,7 +89,7 @@ func TestMutex_I3_LeavesTheQueueOnce(t *testing.T) {
 			must(x, "waiting", x.s.Len(), 4-i)
 		}
 		var order []uint64
-		for _, info := range x.s.Waiting() {
+		for _, info := range x.s.Waiting(-1) {
 			order = append(order, info.Goroutine)
 		}
 		if len(order) != 2 || order[0] != 3 || order[1] != 5 {
@@ -115,7 +115,7 @@ func TestMutex_I4_AnHeirThatLeavesPassesTheGrantOn(t *testing.T) {
 		heir.wait().mustHaveLeft(errGiveUp, queue.Nothing)
 		next.mustBeIn()
 		handOffs := 1
-		if x.fair {
+		if x.p.Fair {
 			handOffs++ // to one that had given up
 		}
 		must(x, "hand-offs", next.w.HandOffs, handOffs)
@@ -148,7 +148,7 @@ func TestMutex_I4_AnotherThanTheHeirLeaves(t *testing.T) {
 func TestMutex_I4_WokenBeforeWait(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		p := x.line(queue.NoNotify, 1)
-		x.s.Granted(1)
+		x.s.Grant(1)
 		p.wait().mustBeIn()
 		x.drain()
 	})
@@ -158,9 +158,9 @@ func TestMutex_I4_WokenBeforeWait(t *testing.T) {
 func TestMutex_I4_WokenTwice(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		// The heir of a fair queue is the owner before it runs: it finds that it was.
-		if x.fair {
+		if x.p.Fair {
 			p := x.line(queue.Refusable, 1)
-			x.s.Granted(1)
+			x.s.Grant(1)
 			x.mustLose(1, p, queue.Restate)
 			x.mustBe(queue.Free, 0)
 			p.wait().mustBeIn()
@@ -227,7 +227,7 @@ func TestMutex_I5_OnlyTheHeadTakes(t *testing.T) {
 		x.mustExit(a.w.Stay, queue.HandOff, queue.HandedOff, queue.Nothing)
 		x.mustLose(1, nil, queue.Restate)
 		a.again("queued", queue.Nothing)
-		x.s.Granted(3)
+		x.s.Grant(3)
 		b.wait().mustWait()
 		x.mustBe(queue.Owned, 1)
 		a.wait().mustBeIn()
@@ -313,7 +313,7 @@ func TestMutex_I6_OwedAcrossRedis(t *testing.T) {
 		head, owner := x.starve(time.Second)
 		x.mustExit(owner.w.Stay, queue.EndTurn, queue.Final, queue.GiveBack)
 		x.released()
-		x.s.Granted(2)
+		x.s.Grant(2)
 		late := x.line(queue.NoNotify, 4)
 		head.mustBeIn()
 		late.wait()
@@ -339,7 +339,7 @@ func TestMutex_I6_FirstIsBeforeAll(t *testing.T) {
 		c.wait()
 		a.wait()
 		for i, next := range []*party{a, c, b} {
-			x.s.Granted(uint64(i + 2))
+			x.s.Grant(uint64(i + 2))
 			next.mustBeIn()
 			x.s.Release(next.w.Stay, queue.EndTurn)
 			x.released()
@@ -355,7 +355,7 @@ func TestMutex_I6_NobodyPassesFirstOrTakes(t *testing.T) {
 			x.mustLose(1, a, queue.Restate)
 			b := x.own(queue.Refusable, 2, 2)
 			if takes {
-				a = x.enterAs(&queue.Waiter{Stay: &queue.Stay{Need: 1}, Takes: true}, queue.Refusable, 1)
+				a = x.enterAs(&queue.Waiter{Stay: &queue.Stay{Need: 1, Kind: queue.Refusable, Goroutine: 1}, Takes: true})
 				must(x, "Enter", a.entered(), "queued")
 			} else {
 				a.again("queued", queue.Nothing)
@@ -376,8 +376,8 @@ func TestMutex_I6_TakersKeepTheirOrder(t *testing.T) {
 	inBubble(t, false, func(x *fixture) {
 		first := x.own(queue.Refusable, 1, 1)
 		x.mustLose(1, first, queue.Restate)
-		x.enterAs(&queue.Waiter{Stay: &queue.Stay{Need: 1}, Takes: true}, queue.Refusable, 2).wait()
-		x.enterAs(&queue.Waiter{Stay: &queue.Stay{Need: 1}, Takes: true}, queue.Refusable, 3).wait()
+		x.enterAs(&queue.Waiter{Stay: &queue.Stay{Need: 1, Kind: queue.Refusable, Goroutine: 2}, Takes: true}).wait()
+		x.enterAs(&queue.Waiter{Stay: &queue.Stay{Need: 1, Kind: queue.Refusable, Goroutine: 3}, Takes: true}).wait()
 		first.again("queued", queue.Nothing)
 		first.wait()
 		x.park(queue.Refusable, 4)
@@ -414,7 +414,7 @@ func TestMutex_I8_HandOffAndLossExcludeEachOther(t *testing.T) {
 		// Handed off first: the loss is the heir's, or finds the grant without an owner.
 		c, d := x.own(queue.NoNotify, 3, 2), x.line(queue.NoNotify, 4)
 		x.mustExit(c.w.Stay, queue.HandOff, queue.HandedOff, queue.Nothing)
-		if x.fair {
+		if x.p.Fair {
 			x.mustLose(2, d, queue.Restate)
 			d.wait().mustBeIn()
 			x.mustExit(d.w.Stay, queue.HandOff, queue.WasLost, queue.Nothing)
@@ -422,7 +422,7 @@ func TestMutex_I8_HandOffAndLossExcludeEachOther(t *testing.T) {
 		}
 		x.mustLose(2, nil, queue.Restate)
 		d.wait().mustWait()
-		x.s.Granted(3)
+		x.s.Grant(3)
 		d.mustBeIn()
 		must(x, "grant", d.w.Grant, 3)
 		must(x, "hand-offs", d.w.HandOffs, 0)
@@ -481,7 +481,7 @@ func TestMutex_I8_ALostLockAdmitsNoSuccessor(t *testing.T) {
 		newcomer.mustWait()
 		x.mustBe(queue.Lost, 2)
 		x.mustExit(a.w.Stay, queue.HandOff, queue.WasLost, queue.Restate)
-		x.s.Granted(2)
+		x.s.Grant(2)
 		b.mustBeIn()
 		x.drain()
 	})
@@ -502,7 +502,7 @@ func TestMutex_I10_ATryIsQueuedOnlyIfTheKeyIsFree(t *testing.T) {
 		a := x.park(queue.Try|queue.Refusable|queue.NoNotify, 1)
 		must(x, "order", a.order, queue.Restate)
 		refused(queue.Acquiring)
-		x.s.Granted(1)
+		x.s.Grant(1)
 		a.mustBeIn()
 		refused(queue.Owned)
 		x.mustLose(1, a, queue.Restate)
@@ -517,7 +517,7 @@ func TestMutex_I10_ATryIsQueuedOnlyIfTheKeyIsFree(t *testing.T) {
 		c := x.own(queue.NoNotify, 3, 3)
 		d := x.line(queue.Refusable, 4)
 		x.s.Release(c.w.Stay, queue.HandOff)
-		if x.fair {
+		if x.p.Fair {
 			refused(queue.Owned)
 		} else {
 			refused(queue.Granted) // it does not pass an heir
@@ -535,7 +535,7 @@ func TestMutex_I10_ATryGetsTheNextAnswer(t *testing.T) {
 		try, b := x.line(queue.Try|queue.Refusable, 2), x.park(queue.Refusable, 3)
 		a.again("queued", queue.Nothing)
 		x.lined(2, 1, 3)
-		x.s.Granted(2)
+		x.s.Grant(2)
 		x.mustBe(queue.Owned, 2)
 		c := x.park(queue.Refusable, 4)
 		try.wait().mustBeIn()
@@ -559,7 +559,7 @@ func TestMutex_I10_ATryAgain(t *testing.T) {
 		try := x.own(queue.Try|queue.Refusable, 1, 1)
 		x.mustLose(1, try, queue.Restate)
 		try.again("queued", queue.Restate)
-		x.s.Granted(2)
+		x.s.Grant(2)
 		try.wait().mustBeIn()
 		x.mustLose(2, try, queue.Restate)
 		x.own(queue.NoNotify, 2, 3)
@@ -574,7 +574,7 @@ func TestMutex_I11_AnEndedContextNeverComesIn(t *testing.T) {
 		// time.
 		for grant := range uint64(100) {
 			p := x.line(queue.Refusable, 1)
-			x.s.Granted(grant + 1)
+			x.s.Grant(grant + 1)
 			p.cancel(errGiveUp)
 			p.wait().mustHaveLeft(errGiveUp, queue.GiveBack)
 			x.released()
@@ -602,7 +602,7 @@ func TestMutex_I11_AnEndedHeirPassesOn(t *testing.T) {
 		for i, kind := range []queue.Kind{queue.Refusable, queue.NoNotify} {
 			grant := uint64(2*i + 1)
 			heir, next := x.line(kind, 1), x.park(queue.Refusable, 2)
-			x.s.Granted(grant)
+			x.s.Grant(grant)
 			heir.cancel(errGiveUp)
 			if x.s.Lose(grant); kind.CanNotify() {
 				x.mustBe(queue.Acquiring, 1)
@@ -611,7 +611,7 @@ func TestMutex_I11_AnEndedHeirPassesOn(t *testing.T) {
 				x.mustBe(queue.Lost, 1)
 				heir.wait().mustHaveLeft(errGiveUp, queue.Restate)
 			}
-			x.s.Granted(grant + 1)
+			x.s.Grant(grant + 1)
 			next.mustBeIn()
 			must(x, "grant", next.w.Grant, grant+1)
 			x.drain()
@@ -631,7 +631,7 @@ func TestMutex_LeavingInEachState(t *testing.T) {
 		}
 		lock := x.park(queue.NoNotify, 1)
 		leave(queue.Acquiring, queue.Nothing)
-		x.s.Granted(1)
+		x.s.Grant(1)
 		lock.mustBeIn()
 		leave(queue.Owned, queue.Nothing)
 		x.s.Lose(1)
@@ -653,7 +653,7 @@ func TestMutex_LeavingInEachState(t *testing.T) {
 func TestMutex_I14_BargingIsAtHandOffsOnly(t *testing.T) {
 	inBubble(t, false, func(x *fixture) {
 		a := x.line(queue.NoNotify, 1)
-		must(x, "Granted", x.s.Granted(1), true)
+		must(x, "Granted", x.s.Grant(1), true)
 		x.mustBe(queue.Owned, 0)
 		b := x.line(queue.NoNotify, 2)
 		a.wait().mustBeIn()

@@ -18,7 +18,8 @@ func TestMutex_ResetWaiterParksAgain(t *testing.T) {
 		if a.w.Grant != 0 || a.w.HandOffs != 0 || a.w.First {
 			x.t.Fatalf("something is left: %+v", a.w)
 		}
-		again := x.enterAs(a.w, queue.NoNotify, 3).wait()
+		a.w.Stay = &queue.Stay{Need: 1, Kind: queue.NoNotify, Goroutine: 3}
+		again := x.enterAs(a.w).wait()
 		again.mustWait()
 		x.mustExit(b.w.Stay, queue.HandOff, queue.HandedOff, queue.Nothing)
 		again.mustBeIn()
@@ -59,16 +60,4 @@ func TestMutex_OwnedBy(t *testing.T) {
 			check(0, false, false)
 		})
 	}
-}
-
-// mustPanic fails the test unless f panics.
-func mustPanic(x *fixture, what string, f func()) {
-	x.t.Helper()
-	defer func() {
-		x.t.Helper()
-		if recover() == nil {
-			x.t.Fatalf("%s: no panic", what)
-		}
-	}()
-	f()
 }

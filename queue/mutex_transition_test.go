@@ -13,7 +13,7 @@ func TestMutex_OneTurnFromFreeToFree(t *testing.T) {
 		p := x.park(queue.Refusable, 7)
 		must(x, "order", p.order, queue.Restate)
 		x.mustBe(queue.Acquiring, 1)
-		must(x, "Granted", x.s.Granted(42), true)
+		must(x, "Granted", x.s.Grant(42), true)
 		p.mustBeIn()
 		x.mustBe(queue.Owned, 0)
 		if p.w.Grant != 42 || p.w.HandOffs != 0 {
@@ -22,7 +22,7 @@ func TestMutex_OneTurnFromFreeToFree(t *testing.T) {
 		must(x, "Owner", x.s.Owner(), p.w.Stay)
 		x.mustExit(p.w.Stay, queue.HandOff, queue.Final, queue.GiveBack)
 		x.mustBe(queue.Releasing, 0)
-		must(x, "Grant while Releasing", x.s.Current().Grant, 42)
+		must(x, "Grant while Releasing", x.s.Demand().Grant, 42)
 		x.released()
 		x.mustBe(queue.Free, 0)
 	})
@@ -35,7 +35,7 @@ func TestMutex_HandOffCountsAndNumbers(t *testing.T) {
 		c := x.park(queue.NoNotify, 3)
 		must(x, "Enter's order", b.order, queue.Nothing)
 		x.mustExit(a.w.Stay, queue.HandOff, queue.HandedOff, queue.Nothing)
-		if x.fair {
+		if x.p.Fair {
 			x.mustBe(queue.Owned, 1)
 		} else {
 			x.mustBe(queue.Granted, 2)
@@ -58,7 +58,7 @@ func TestMutex_ExitThatMayNotHandOffReleasesAndStartsAgain(t *testing.T) {
 		x.mustBe(queue.Releasing, 1)
 		x.released()
 		x.mustBe(queue.Acquiring, 1)
-		must(x, "Granted", x.s.Granted(2), true)
+		must(x, "Granted", x.s.Grant(2), true)
 		b.mustBeIn()
 		must(x, "grant", b.w.Grant, 2)
 		x.drain()
@@ -89,10 +89,10 @@ func TestMutex_GrantedIsTakenOnlyWhileAcquiring(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		unused := func(state queue.State) {
 			t.Helper()
-			before, waiting := x.s.Current(), x.s.Len()
+			before, waiting := x.s.Demand(), x.s.Len()
 			must(x, "state", before.State(), state)
-			must(x, "Granted", x.s.Granted(99), false)
-			must(x, "Current", x.s.Current(), before)
+			must(x, "Granted", x.s.Grant(99), false)
+			must(x, "Current", x.s.Demand(), before)
 			must(x, "waiting", x.s.Len(), waiting)
 		}
 		unused(queue.Free)
@@ -100,7 +100,7 @@ func TestMutex_GrantedIsTakenOnlyWhileAcquiring(t *testing.T) {
 		unused(queue.Owned)
 		b := x.line(queue.NoNotify, 2)
 		x.s.Release(a.w.Stay, queue.HandOff)
-		if !x.fair {
+		if !x.p.Fair {
 			unused(queue.Granted)
 		}
 		b.wait().mustBeIn()
@@ -152,7 +152,7 @@ func TestMutex_FailOfTheHeirPassesTheGrantOn(t *testing.T) {
 func TestMutex_FailDoesNotReachAFairHeir(t *testing.T) {
 	inBubble(t, true, func(x *fixture) {
 		heir := x.line(queue.Refusable, 1)
-		x.s.Granted(1)
+		x.s.Grant(1)
 		must(x, "Fail", x.s.Fail(errClosed), queue.Nothing)
 		heir.wait().mustBeIn()
 		x.drain()
@@ -175,7 +175,7 @@ func TestMutex_AnAttemptContinuesForTheNextWaiter(t *testing.T) {
 		first, second := x.park(queue.Refusable, 1), x.park(queue.Refusable, 2)
 		first.giveUp()
 		first.mustHaveLeft(errGiveUp, queue.Nothing)
-		x.s.Granted(1)
+		x.s.Grant(1)
 		second.mustBeIn()
 		x.drain()
 	})
@@ -186,9 +186,9 @@ func TestMutex_LoseInEachState(t *testing.T) {
 		x.mustLose(0, nil, queue.Nothing) // Free
 		a := x.park(queue.Refusable, 9)
 		x.mustLose(0, nil, queue.Nothing) // Acquiring
-		x.s.Granted(1)
+		x.s.Grant(1)
 		a.mustBeIn()
-		if !x.fair {
+		if !x.p.Fair {
 			p := x.line(queue.Refusable, 1)
 			x.s.Release(a.w.Stay, queue.HandOff)
 			x.mustLose(9, nil, queue.Nothing) // another grant
@@ -196,7 +196,7 @@ func TestMutex_LoseInEachState(t *testing.T) {
 			x.mustLose(1, nil, queue.Nothing) // lost already
 			p.wait().mustWait()
 			x.mustBe(queue.Acquiring, 1)
-			x.s.Granted(2)
+			x.s.Grant(2)
 			p.mustBeIn()
 			x.mustLose(1, nil, queue.Nothing)
 			x.mustLose(2, p, queue.Restate)
@@ -226,7 +226,7 @@ func TestMutex_LossOfAHoldMovesOn(t *testing.T) {
 		must(x, "ReenterTenure", x.s.Reenter(a.w.Stay, false), nil)
 		x.mustLose(1, a, queue.Restate)
 		must(x, "Reenter", x.s.Reenter(a.w.Stay, false), queue.ErrNotOwner)
-		x.s.Granted(2)
+		x.s.Grant(2)
 		b.mustBeIn()
 		x.mustExit(a.w.Stay, queue.HandOff, queue.Nested, queue.Nothing)
 		x.mustExit(a.w.Stay, queue.HandOff, queue.WasLost, queue.Nothing)
@@ -341,7 +341,7 @@ func TestMutex_I2_Linger(t *testing.T) {
 		for i, next := range []queue.Next{queue.Linger, queue.Linger, queue.HandOff} { // the third comes by the word
 			f := x.enter(queue.NoNotify, 6)
 			if i == 0 {
-				must(x, "Granted", x.s.Granted(9), true)
+				must(x, "Granted", x.s.Grant(9), true)
 				f.wait().mustBeIn()
 			}
 			must(x, "Owner", x.s.Owner(), f.w.Stay)

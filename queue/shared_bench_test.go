@@ -13,7 +13,7 @@ import (
 
 // rwGate is a Gate behind the methods of sync.RWMutex, as package sync has it: the moment is read once.
 type rwGate struct {
-	gate
+	synchronizer
 	zero    time.Time
 	waiters sync.Pool
 	writer  *queue.Waiter

@@ -17,7 +17,7 @@ import (
 // answers are drawn at random: refusals, grants, calls to give way, losses.
 type gateRedis struct {
 	t    *testing.T
-	g    *gate
+	g    *synchronizer
 	all  int32
 	zero time.Time
 	kick chan struct{}
@@ -67,7 +67,7 @@ func (r *gateRedis) state() {
 	case r.lose && rand.IntN(20) == 0:
 		r.n.losses.Add(1)
 		r.mu.Lock()
-		r.g.Lose()
+		r.g.LoseAll()
 		r.mu.Unlock()
 	case d.Contended && now >= d.TurnEnds:
 		r.n.turns.Add(1)
@@ -127,7 +127,7 @@ func (r *gateRedis) hammer(goroutines int, visit func(id uint64)) {
 	select {
 	case <-done:
 	case <-time.After(60 * time.Second):
-		r.t.Fatalf("the gate hangs: %+v, first waiters %+v", r.g.Demand(), r.g.Peek(3))
+		r.t.Fatalf("the gate hangs: %+v, first waiters %+v", r.g.Demand(), r.g.Waiting(3))
 	}
 	close(stop)
 	redis.Wait()
@@ -137,7 +137,7 @@ func (r *gateRedis) hammer(goroutines int, visit func(id uint64)) {
 }
 
 func newGateRedis(t *testing.T, all int32, fair, lose bool) *gateRedis {
-	r := &gateRedis{t: t, g: new(gate), all: all, zero: time.Now(), kick: make(chan struct{}, 1), lose: lose}
+	r := &gateRedis{t: t, g: new(synchronizer), all: all, zero: time.Now(), kick: make(chan struct{}, 1), lose: lose}
 	r.g.Init(&queue.Policy{All: all, Fair: fair, Turn: 200 * time.Microsecond, Zero: r.zero})
 	return r
 }
@@ -372,7 +372,7 @@ func TestShared_HammerBursts(t *testing.T) {
 				select {
 				case <-done:
 				case <-time.After(30 * time.Second):
-					t.Fatalf("the gate hangs: %+v, first waiters %+v", r.g.Demand(), r.g.Peek(3))
+					t.Fatalf("the gate hangs: %+v, first waiters %+v", r.g.Demand(), r.g.Waiting(3))
 				}
 				if d := r.g.Demand(); d.Used != 0 || d.Waiting != 0 || d.Readers != 0 {
 					t.Fatalf("left behind: %+v", d)
@@ -435,7 +435,7 @@ func TestShared_HammerNobodyStarves(t *testing.T) {
 // S26: a writer closes first, then counts. It meets an open gate that nobody is inside of, and a reader that joins at that
 // moment.
 func TestShared_I12_AReaderThatJoinsBesideAWriter(t *testing.T) {
-	g := new(gate)
+	g := new(synchronizer)
 	zero := time.Now()
 	g.Init(&queue.Policy{All: all, Turn: time.Hour, Zero: zero})
 	now := func() time.Duration { return time.Since(zero) }
@@ -503,7 +503,7 @@ func TestShared_I12_AReaderThatJoinsBesideAWriter(t *testing.T) {
 // I12: Shrink and Lose close first, then count. They meet an open gate, and a reader that joins at that moment: nobody is
 // inside by units that went back, and nobody is let in beside one who relies on lost ones.
 func TestShared_I17_AReaderThatJoinsBesideAShrink(t *testing.T) {
-	g := new(gate)
+	g := new(synchronizer)
 	zero := time.Now()
 	g.Init(&queue.Policy{All: all, Turn: time.Hour, Zero: zero})
 	now := func() time.Duration { return time.Since(zero) }
@@ -538,7 +538,7 @@ func TestShared_I17_AReaderThatJoinsBesideAShrink(t *testing.T) {
 		switch {
 		case shrunk > lost:
 			lost++
-			g.Lose()
+			g.LoseAll()
 			for g.Demand().Lost { // until the reader has left
 				runtime.Gosched()
 			}
