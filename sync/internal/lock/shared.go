@@ -142,7 +142,7 @@ func (k *SharedKey) nextLocked() *conversation.Command {
 			if k.next == nil {
 				k.next = &giving{g: k.cur.Load(), over: make(chan struct{})}
 			}
-			k.next.before, k.freeing, k.next = k.freeing, k.next, nil
+			k.next.n, k.next.before, k.freeing, k.next = s.N, k.freeing, k.next, nil
 		case k.next != nil && talk.usable() && !talk.gives(&d, now): // somebody has come in
 			k.next.end(ExitResult{HandedOff: true})
 			k.next = nil

@@ -337,6 +337,7 @@ func (s *Share) Exit(ctx context.Context) ExitResult {
 // giving is what is given back of a grant because somebody has left, until an answer shows that it is free.
 type giving struct {
 	g      *SharedHeld
+	n      uint64        // of the command that states it
 	by     []*Share      // those who have left and are known by name
 	before *giving       // stated before, without an answer: one to this shows that it is free, too
 	over   chan struct{} // closed when it is known how it ended

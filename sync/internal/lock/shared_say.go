@@ -56,10 +56,14 @@ func (k *SharedKey) event(a *lettucecompat.UnitsAnswer, n uint64) conversation.E
 	return e
 }
 
-// refuse fails those who must not wait for a further answer than a, and, where a person has to change something, all that
-// can be notified.
+// refuse fails those who must not wait for a further answer than a, if that is to the last statement, and, where a person has
+// to change something, all that can be notified.
 func (k *SharedKey) refuse(s *conversation.Command, a *lettucecompat.UnitsAnswer) {
+	k.mu.Lock()
+	last := k.talk.LastCommand().N == s.N
+	k.mu.Unlock()
 	switch {
+	case !last:
 	case a.Outcome == lettucecompat.OutcomeOK && (a.Word == lettucecompat.WordRefused || a.Word == lettucecompat.WordWaits):
 		k.gate.Refuse(ErrRefused)
 	case a.Outcome == lettucecompat.OutcomeOK && a.Word != lettucecompat.WordVoid:
@@ -147,11 +151,12 @@ func (k *SharedKey) take(e conversation.Event, contended bool, s *conversation.C
 }
 
 // freedLocked concludes how what is given back has ended, and returns of which grant that has failed for the first time, was
-// given up, or was not there. The others are as in take, and f is what e means.
+// given up, or was not there. The others are as in take, and f is what e means. The answer to a command of before, which a call
+// has overtaken, says nothing of that.
 func (k *SharedKey) freedLocked(s *conversation.Command, e conversation.Event, f conversation.Effect, a *lettucecompat.UnitsAnswer) (failed, givenUp, missing *giving) {
 	b, r := k.freeing, ExitResult{}
 	switch {
-	case b == nil || s == nil && f != conversation.GivenUp:
+	case b == nil || s == nil && f != conversation.GivenUp || s != nil && s.N < b.n:
 		return nil, nil, nil
 	case f == conversation.GivenUp:
 		givenUp = b
