@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/anteroom/anteroom/internal/faultnet"
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
@@ -146,5 +147,29 @@ func TestLine_ACallThatAConfirmationHasOvertakenLetsNobodyIn(t *testing.T) {
 		ok(t, isIn(t, got).Release(bg))
 		s.nothing(t, "k")
 		anteroom.NothingLeft(t, m)
+	})
+}
+
+// A message of a call is late: its place was given up, and its process has forgotten the key and uses it anew. It gives nothing,
+// and refuses no try.
+func TestLine_ACallOfAKeyThatWasForgotten(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		a, b, net := s.two(t)
+		h := acquire(t, a.Mutex("k"))
+		ctx, cancel := context.WithCancel(bg)
+		got := s.waiting(t, ctx, b.Mutex("k"))
+		at := s.spots("k")[0]
+		cancel()
+		<-got
+		s.settle()
+		ok(t, h.Release(bg))
+		s.settle()
+		net.OnRequest(lineOf("k"), 1, faultnet.Late(300*time.Millisecond))
+		time.AfterFunc(100*time.Millisecond, func() { s.sayCalled(at, 0) })
+		h, err := b.Mutex("k").TryAcquire(bg)
+		if err != nil {
+			t.Fatalf("a try of a free lock: %v", err)
+		}
+		ok(t, h.Release(bg))
 	})
 }

@@ -243,3 +243,29 @@ func TestTaking_DetachWhereMinHoldOutlastsTheTicket(t *testing.T) {
 		}
 	})
 }
+
+// The command that takes the lock from a ticket does not arrive, and another process seizes the lock. Then what may have been
+// taken is not there, and neither is its mark: the place is, and goes.
+func TestTaking_APlaceBesideATicketThatIsGone(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		a, b, net := s.two(t)
+		ticket := detached(t, a, time.Hour)
+		net.OnRequest(takeText, 1, faultnet.Swallowed)
+		ctx, cancel := context.WithTimeout(bg, 300*time.Millisecond)
+		defer cancel()
+		resumed := make(chan error, 1)
+		go func() { _, err := b.Mutex("k").Resume(ctx, ticket); resumed <- err }()
+		for net.Waiting() > 0 {
+			time.Sleep(time.Millisecond)
+		}
+		h := seize(t, a)
+		if err := <-resumed; err == nil {
+			t.Error("resumed")
+		}
+		time.Sleep(3 * time.Second)
+		if left := s.spots("k"); len(left) > 0 {
+			t.Errorf("left in line: %v", left)
+		}
+		ok(t, h.Release(bg))
+	})
+}

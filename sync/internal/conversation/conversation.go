@@ -310,7 +310,7 @@ func (c Conversation) sending(cmd Command, now Moment) Conversation {
 	if cmd.Have > 0 { // a renewal may have been sent a moment ago
 		c.nothingLeftAt = max(c.nothingLeftAt, now.Add(c.Lease+c.Late))
 	}
-	if cmd.Keep < c.mostCalled { // a call on its way may give more than it keeps
+	if cmd.Keep == 0 || cmd.Keep < c.mostCalled { // a call on its way may give more than it keeps
 		c.floor, c.mostCalled = cmd.N, 0
 	}
 	c.mostCalled = max(c.mostCalled, cmd.Want)
@@ -422,12 +422,10 @@ func (c Conversation) answered(e Event, now Moment) (Conversation, Effect) {
 		return c.withUnits(e, now)
 	case c.State == Holding: // a failover, or somebody has deleted them. Nothing is sent before the owners are notified
 		return c.end(c.Grant.Record, Never, now), Vanished
-	case last.Have == 0: // neither the record was there nor its mark
-		return c.withoutUnits(c.somethingLeft), Missing
-	case last.Keep == 0 && c.stateBefore != Fresh:
+	case last.Keep == 0 && c.stateBefore != Fresh: // if it had nothing, neither the record was there nor its mark
 		return c.withoutUnits(true), Missing
 	}
-	return c.withoutUnits(true), None // something else may be there
+	return c.withoutUnits(true), None // something else may be there: this command has changed nothing
 }
 
 // withUnits: Redis has e.Units for the client, for e.Lease from some moment after command e.N was sent.

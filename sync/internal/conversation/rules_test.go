@@ -347,6 +347,8 @@ func TestRules_P8_AReleaseWithoutAnAnswer(t *testing.T) {
 		p.handles(silence(20), None)
 		p.sends(quiet, "30: 0 0 0, returns 10")
 		p.handles(lost(30), Missing)
+		p.sends(quiet, "40: 0 0 0") // lost changes nothing: a place may still be there
+		p.handles(nothing(40), None)
 		p.is(Idle)
 	})
 	t.Run("without effect: released by name again", func(t *testing.T) {
@@ -469,6 +471,14 @@ func TestRules_P11_AnUnknownCallIsCleanedUp(t *testing.T) {
 	p.isSilent(quiet, Never)
 	p.handles(called(10, 1), None)
 	p.sends(quiet, "40: 0 0 0")
+}
+
+// P11: a call of before this conversation gives nothing: the answer to what was sent since counts.
+func TestRules_P11_ACallOfBefore(t *testing.T) {
+	p := newPlay(t)
+	p.sends(pending, "10: 0 0 1")
+	p.handles(called(5, 1), None)
+	p.handles(has(10, 10, 1, kept), Granted)
 }
 
 // P11: a call that is not believed is answered by a confirmation.
