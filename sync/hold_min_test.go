@@ -6,7 +6,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/anteroom/anteroom/internal/faultnet"
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // A grant that nobody owned was no run of the job: the key must not stay taken for it.
@@ -84,5 +86,25 @@ func TestMinHoldWithAShorterLeaseIsRefused(t *testing.T) {
 			t.Errorf("the key is free 3s after the grant, MinHold is 20s")
 		}
 		_ = h.Release(bg)
+	})
+}
+
+// The answer to a release is missing, and its repetition arrives after MinHold, when the mark that the first one has left is over.
+// That shows no loss.
+func TestMinHoldIsOverBeforeTheReleaseIsRepeated(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, events := manager(t, s.client(), anteroom.Config{CommandTimeout: time.Second})
+		h := acquire(t, mutex(t, m, anteroom.LockConfig{Key: "k", MinHold: 1200 * time.Millisecond}))
+		s.net.OnRequest(":kept", 1, faultnet.Late(time.Minute))
+		time.AfterFunc(500*time.Millisecond, s.net.BlackHole)
+		time.AfterFunc(1400*time.Millisecond, s.net.Heal)
+		if err := h.Release(bg); err != nil {
+			t.Errorf("Release: %v", err)
+		}
+		time.Sleep(5 * time.Second)
+		if lost := events.of(observe.EventLost); len(lost) > 0 {
+			t.Errorf("reported: %+v", lost)
+		}
+		s.nothing(t, "k")
 	})
 }

@@ -65,7 +65,8 @@ func (g *Held) release(mayBeHeld bool) ReleaseResult {
 	switch {
 	case g.stage == active: // lost before
 	case !has:
-		g.stage = missing // a confirmation of a place has found it gone
+		g.stage = missing // a confirmation of a place has found it gone: nothing is there that MinHold would keep
+		k.talk, _ = k.talk.Handle(conversation.Event{Kind: conversation.Exited, N: g.n}, k.l.moment())
 	default:
 		g.stage = releasing
 		cmd = k.nextLocked()
@@ -93,21 +94,23 @@ func (g *Held) release(mayBeHeld bool) ReleaseResult {
 // concludeLocked notes how the release of g ended, if e shows that, of which f is the effect, and ends the pause for its
 // mark; cmd is what e answers, if it is an answer. It returns true if e shows that.
 func (g *Held) concludeLocked(cmd *command, e conversation.Event, f conversation.Effect) bool {
-	open := g.k.openLocked()
+	open, mark := g.k.openLocked(), g.mark
 	if open != g.n && g.k.talk.Grant.Record != g.n {
 		g.mark = 0 // Redis has it, or there is none
 	}
 	if g.stage != releasing {
 		return false
 	}
+	// What is repeated may find neither the unit nor the mark because that is over.
+	notThere := f == conversation.Missing && (cmd.Have > 0 || g.k.l.now() < mark)
 	switch {
 	case cmd != nil && cmd.Have > 0 && cmd.Keep == 0 && cmd.Since == g.n && e.Kind < conversation.Lost:
 		g.stage = released
 	case open == g.n:
 		return false
-	case f == conversation.Missing && time.Now().Before(g.lease.Load().Deadline()), e.Kind == conversation.Lost && g.leavesLocked():
+	case notThere && time.Now().Before(g.lease.Load().Deadline()), e.Kind == conversation.Lost && g.leavesLocked():
 		g.stage = missing
-	case f == conversation.Missing, f == conversation.GivenUp, g.late: // what lands after the deadline may find nothing
+	case notThere, f == conversation.GivenUp, g.late: // what lands after the deadline may find nothing
 		g.stage = lapsed
 	default:
 		g.stage = released

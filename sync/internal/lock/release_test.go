@@ -172,7 +172,7 @@ func TestLate_AReleaseOfAUnitThatAConfirmationHasFoundGone(t *testing.T) {
 	t.Parallel()
 	_, client := fresh(t)
 	rdb := client()
-	p := newParty(t, client(), longLease)
+	p := newParty(t, client(), func(s *Settings) { longLease(s); s.MinHold = time.Minute })
 	o := p.mustAcquire(t, "k")
 	k := o.g.k
 	rdb.Del(t.Context(), "k")
@@ -185,6 +185,7 @@ func TestLate_AReleaseOfAUnitThatAConfirmationHasFoundGone(t *testing.T) {
 	if r := o.Exit(t.Context()); r.Lost == nil || r.Lost.Reason != renewal.ReasonGone {
 		t.Errorf("%+v", r)
 	}
+	eventually(t, "settled", func() bool { return p.unsettled.Load() == 0 }) // nothing is there that MinHold would keep
 }
 
 // A release that is void changes nothing. What is repeated finds that the lock is lost once the other record is gone.
