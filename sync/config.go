@@ -74,7 +74,8 @@ type Config struct {
 	// CommandTimeout bounds each command to Redis: a command without an answer is
 	// abandoned then, even if the client's own timeouts are longer, and a caller of
 	// TryLock, TryAcquire or Unlock waits no longer than about this, a try that comes while
-	// the release before it has no answer twice as long. There is one
+	// the release before it has no answer, and Unlock, RUnlock and Weighted.Release of an
+	// RWMutex or a Semaphore, twice as long. There is one
 	// exception, in an outage, with a client that lacks ContextTimeoutEnabled: one
 	// Lock or Unlock for each Redis node may wait for the client's ReadTimeout, if that
 	// is at most five times this, and once more where it has to connect. From 1 ms to
