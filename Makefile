@@ -20,9 +20,11 @@
 #
 # The tools run by exact version through `go run`, so that they never enter the
 # module graph of a program that uses the library.
+#
+# All but demo, bench and examples compile with -race, also what only looks at code: so each package is compiled once.
 GO         ?= go
 GOFUMPT     = $(GO) run mvdan.cc/gofumpt@v0.12.0
-STATICCHECK = STATICCHECK_CACHE=$$($(GO) env GOCACHE)/staticcheck $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
+STATICCHECK = STATICCHECK_CACHE=$$($(GO) env GOCACHE)/staticcheck $(GO) run -exec "env 'GOFLAGS=$$GOFLAGS $(1)'" honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
 DEMO       ?= --for 20s
 # BENCH="-only alone" make bench
 BENCH      ?=
@@ -55,9 +57,9 @@ test: redis
 lab: lint redis prometheus iproute chromium
 	@$(PARTS); \
 	part "1/4 long tests" $(GO) test $(TESTS) -run '_Lab$$' ./sync $(TESTED); \
-	part "2/4 laboratories" $(GO) -C lab test -race -timeout 40m ./...; \
+	part "2/4 laboratories" $(GO) -C lab test -race -p 4 -timeout 40m ./...; \
 	part "3/4 examples" $(GO) -C examples test -timeout 10m .; \
-	part "4/4 other servers" $(GO) -C lab run ./servers -short -j 4; \
+	part "4/4 other servers" $(GO) -C lab run -race ./servers -short -j 4; \
 	end
 
 # Runs both three times beside eight busy loops, which end with it: no verdict may depend on the load. A failure does
@@ -77,15 +79,15 @@ matrix:
 
 lint: vet
 	@out=$$($(GOFUMPT) -l .); if [ -n "$$out" ]; then echo "not formatted by gofumpt:"; echo "$$out"; exit 1; fi
-	$(STATICCHECK) ./...
-	cd lab && $(STATICCHECK) ./...
-	cd metrics/otel && $(STATICCHECK) ./...
-	cd examples && $(STATICCHECK) ./...
+	$(call STATICCHECK,-race)
+	cd lab && $(call STATICCHECK,-race)
+	cd metrics/otel && $(call STATICCHECK,-race)
+	cd examples && $(call STATICCHECK)
 
 vet:
-	$(GO) vet ./...
-	$(GO) -C lab vet ./...
-	$(GO) -C metrics/otel vet ./...
+	$(GO) vet -race ./...
+	$(GO) -C lab vet -race ./...
+	$(GO) -C metrics/otel vet -race ./...
 	$(GO) -C examples vet ./...
 
 # Compiles for systems on which nothing was run. SYSTEMS are vetted, with all tests; for those and
@@ -135,7 +137,7 @@ interop: redis
 	ANTEROOM_LETTUCE=$$PWD/lab/interop/lettuce/target/lettuce-peer.jar \
 	ANTEROOM_REDISSON_4=$$PWD/lab/interop/redisson/target/redisson-peer-$(REDISSON_4).jar \
 	ANTEROOM_REDISSON_3=$$PWD/lab/interop/redisson/target/redisson-peer-$(REDISSON_3).jar \
-	$(GO) -C lab test -count 1 -timeout 20m -v ./interop | awk \
+	$(GO) -C lab test -race -count 1 -timeout 20m -v ./interop | awk \
 	  '/^ *--- PASS/ {passed++} /^ *--- FAIL/ {failed++} /^(FAIL|panic:|exit status)/ {broken = 1} {print} \
 	   END {printf "%d passed, %d failed%s\n", passed, failed, broken && !failed ? ", and it ended before its end" : ""; exit failed > 0 || broken || passed == 0}'
 

@@ -29,9 +29,10 @@ func TestDriver_WhatStrikesOneOwnerSparesTheNext(t *testing.T) {
 			next := make(chan *Owner, 1)
 			go func() { next <- p.mustAcquire(t, "k") }()
 			eventually(t, "somebody waits", func() bool { return k.q.Len() == 1 })
-			may := g.mayHandOff(first, p.now())
-			if !may || !strike(first) { // between the decision and the hand-off
-				t.Fatal("there is nothing to pass on, or the accused was spared")
+			// On a loaded machine too little of the lease may be left for a moment, until it is renewed.
+			eventually(t, "the grant may be passed on", func() bool { return g.mayHandOff(first, p.now()) })
+			if !strike(first) { // between the decision and the hand-off
+				t.Error("the accused was spared")
 			}
 			if exit, _ := k.q.Release(&first.Stay, queue.HandOff); exit != queue.HandedOff {
 				k.hear(conversation.Event{Kind: conversation.Exited, N: g.n}) // the loss came first
