@@ -48,7 +48,7 @@ func (s *Share) whole() bool { return s.Units == lettucecompat.AllUnits }
 func (k *SharedKey) Acquire(ctx context.Context, s *Share) error {
 	s.w.Owner, s.w.Kind, s.w.Need, s.w.Note = s.Goroutine, s.Kind, s.Units, s
 	return k.enter(ctx, &s.w, func() (ok bool, wait time.Duration) {
-		now := k.l.leases.Glance()
+		now := k.l.leases.Now()
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		g := k.cur.Load()
@@ -69,13 +69,13 @@ func (k *SharedKey) Acquire(ctx context.Context, s *Share) error {
 // Enter brings in so many units that nobody knows by name: a reader of an RWMutex, or permits of a Semaphore. Nobody can
 // notify them of a loss, which keeps others of this process out until they have left. Otherwise it is as Acquire.
 func (k *SharedKey) Enter(ctx context.Context, kind queue.Kind, units int64) error {
-	if k.gate.TryJoin(k.l.leases.Glance()) { // never of a Semaphore
+	if k.gate.TryJoin(k.l.leases.Present()) { // never of a Semaphore
 		return nil
 	}
 	w := &queue.Waiter{Kind: kind | queue.NoNotify, Need: units}
 	return k.enter(ctx, w, func() (bool, time.Duration) {
 		g := k.cur.Load()
-		return g != nil && g.lease.Valid(k.l.leases.Glance()), 0
+		return g != nil && g.lease.Valid(k.l.leases.Now()), 0
 	}, func() queue.Order { return k.leave(units) })
 }
 
@@ -121,7 +121,7 @@ func (k *SharedKey) enter(ctx context.Context, w *queue.Waiter, admits func() (b
 			}
 			return nil
 		}
-		if g := k.cur.Load(); g != nil && !g.lease.Valid(k.l.leases.Glance()) {
+		if g := k.cur.Load(); g != nil && !g.lease.Valid(k.l.leases.Now()) {
 			g.lease.Lose(renewal.Cause{Reason: renewal.ReasonDeadline})
 		}
 		out()
