@@ -7,10 +7,14 @@ import (
 	"time"
 )
 
-// Renewal asks that the lease of one field is raised to Lease from now.
+// Renewal asks that the lease of one field is raised to Lease from now. It changes nothing else.
 type Renewal struct {
 	Key, Field string
 	Lease      time.Duration
+	// Grant and Units say what the client has of an RWMutex or a Semaphore, where Field says nothing: the number under which
+	// its first units came, and how many it has. Fewer in Redis, or an older record, are OutcomeGone.
+	Grant uint64
+	Units int64 // 0: it is a Mutex
 	// Replicas is the number of replicas that must confirm the renewal within ReplicaTimeout. Only Extend minds them.
 	// Keep the timeout below the client's ReadTimeout.
 	Replicas       int
@@ -22,16 +26,22 @@ type Renewal struct {
 type RenewReply struct {
 	// Outcome is OK, Gone (the field is not there, or the key is of another type, both concluded by a master), Failed
 	// or Unknown; the last two may be repeated.
-	Outcome Outcome
-	SentAt  time.Time // the lease counts from here; zero if the command was never sent
-	Err     error
+	Outcome   Outcome
+	SentAt    time.Time // the lease counts from here; zero if the command was never sent
+	Units     int64     // that Redis has of the client, if Renewal has any: more than it says if a failover has lost that it gave some back
+	Contended bool      // another client waits for them. The client was notified of that, but a message may be lost
+	Err       error
 }
 
-// Renew raises the leases of a batch of fields, at most some hundred, that belong to one shard: one script call on a
+// Renew raises the leases of a batch, at most some hundred, that belong to one shard, all fields or all units: one script call on a
 // single server, one pipeline to the node on a cluster. It returns one reply per item, in order; one bad key fails no
 // other. The owner of the keys is asked for anew; an item that has moved is sent to its new one.
 func (c *Client) Renew(ctx context.Context, batch []Renewal, timeout time.Duration) []RenewReply {
-	return askBatch(ctx, c, "renew", batch, timeout, c.renewCommand, parseRenewal)
+	read := parseRenewal
+	if len(batch) > 0 && batch[0].Units > 0 {
+		read = parseUnitsRenewal
+	}
+	return askBatch(ctx, c, "renew", batch, timeout, c.renewCommand, read)
 }
 
 // Extend raises the lease of one field outside of the batches. With Replicas it waits for them on the connection that
@@ -49,24 +59,33 @@ func (c *Client) Extend(ctx context.Context, r Renewal, timeout time.Duration) R
 
 func (c *Client) renewCommand(items []Renewal) *command {
 	// Locks of one batch mostly have one lease, so it is said once.
-	lease := items[0].Lease
-	args := batchArgs(c.scripts().renew, len(items), 2*len(items)+1)
+	lease, s := items[0].Lease, c.scripts().renew
+	if items[0].Units > 0 {
+		s = c.scripts().renewUnits
+	}
+	args := batchArgs(s, len(items), 3*len(items)+2)
 	for i := range items {
 		args = append(args, items[i].Key)
 	}
 	args = append(args, millis(lease))
 	for i := range items {
-		args = append(args, items[i].Field)
+		if items[i].Units > 0 {
+			args = append(args, strconv.FormatUint(items[i].Grant, 10), strconv.FormatInt(items[i].Units, 10))
+		} else {
+			args = append(args, items[i].Field)
+		}
 	}
 	for i, r := range items {
 		if r.Lease != lease {
 			args = append(args, strconv.Itoa(i+1), millis(r.Lease))
 		}
 	}
-	if note := items[0].Note; note != "" {
+	if items[0].Units > 0 {
+		args = append(args, c.id)
+	} else if note := items[0].Note; note != "" {
 		args = append(args, "note", note, c.opt.Dialect.notice())
 	}
-	return newBatchCommand(c.scripts().renew, items[0].Key, args)
+	return newBatchCommand(s, items[0].Key, args)
 }
 
 func parseRenewal(b batchAnswer) RenewReply {
@@ -78,6 +97,17 @@ func parseRenewal(b batchAnswer) RenewReply {
 	} else if r.Outcome == OutcomeOK {
 		r.Outcome, r.Err = OutcomeUnknown, ErrMalformed
 	}
+	return r
+}
+
+// parseUnitsRenewal reads what lua/renewunits.lua says of one lock: twice the units, and 1 more if another client waits.
+func parseUnitsRenewal(b batchAnswer) RenewReply {
+	a, ok := b.answer.(int64)
+	if b.answer = min(a, 1); !ok || a < 0 || a == 1 {
+		b.answer = nil
+	}
+	r := parseRenewal(b)
+	r.Units, r.Contended = a/2, a%2 == 1
 	return r
 }
 

@@ -9,7 +9,7 @@
 //
 // All that a process says of a lock is one verb, State: what it has, what it keeps of that, and what it wants, under
 // a number that it uses once. Redis makes it so, serves the line of those who wait, and answers what the process has
-// now. Renew says the same of many units together. StateUnits is State about an RWMutex or a Semaphore.
+// now. StateUnits is State about an RWMutex or a Semaphore. Renew makes what it has of many locks last, and changes nothing else.
 //
 //	caller ── State ─────────────────────► sender "locks" ─┐  per server: one round trip is under way,
 //	caller ── Renew, Status, Ping ───────► sender "keep" ──┤  those who come meanwhile share the next, and
@@ -56,6 +56,8 @@
 //	     of abandoned commands until their sockets give up.
 //	I13  A statement whose number Redis has a record of, or a greater one, changes nothing.
 //	I14  Nobody passes a living place whose client can be reached, and those that are passed keep their order.
+//	I15  A renewal names what the client has, of units by their grant, and changes nothing but the end of the lease.
+//	I16  While a slot of a Cluster moves, what needs no line does without, whatever the kind of lock.
 //
 // # Locks
 //

@@ -18,14 +18,15 @@ func (c *Client) ForceRelease(ctx context.Context, key string, strings bool) (re
 		return nil, err
 	}
 	start := time.Now()
-	k := newScriptRequest(c.scripts().force, key, c.line(key), "",
-		c.opt.Dialect.message(key, c.opt.ClientID, start), stringsFlag(strings), c.multi())
-	outcome, err := c.one(ctx, c.senders(key).locks, &k.request, start, 0)
+	cmd, left := c.script(ctx, c.senders(key).locks, key, start, 0, true, func(line string) *scriptRequest {
+		return newScriptRequest(c.scripts().force, key, line, "", c.opt.Dialect.message(key, c.opt.ClientID, start), stringsFlag(strings), c.multi())
+	})
+	outcome, err := cmd.result(left)
 	c.observe("force", outcome, start)
 	if err != nil {
 		return nil, err
 	}
-	fields, ok := k.command.Val().([]any)
+	fields, ok := cmd.Val().([]any)
 	if !ok {
 		return nil, ErrMalformed
 	}

@@ -40,13 +40,15 @@ func (c *Client) Inspect(ctx context.Context, key string, stringsAreLocks bool) 
 		return Info{}, err
 	}
 	start := time.Now()
-	k := newScriptRequest(c.scripts().inspect, key, c.line(key), c.fence(key), stringsFlag(stringsAreLocks))
-	outcome, err := c.one(ctx, c.senders(key).keep, &k.request, start, 0)
+	cmd, left := c.script(ctx, c.senders(key).keep, key, start, 0, true, func(line string) *scriptRequest {
+		return newScriptRequest(c.scripts().inspect, key, line, c.fence(key), stringsFlag(stringsAreLocks))
+	})
+	outcome, err := cmd.result(left)
 	c.observe("inspect", outcome, start)
 	if err != nil {
 		return Info{}, err
 	}
-	a, ok := k.command.Val().([]any)
+	a, ok := cmd.Val().([]any)
 	if !ok || len(a) != 8 {
 		return Info{}, ErrMalformed
 	}

@@ -56,9 +56,11 @@ func (c *Client) rehearse(ctx context.Context, r RehearseRequest, step string) e
 	if r.Replicas {
 		replicas = "1"
 	}
-	k := newScriptRequest(c.scripts().rehearse, r.Key, c.line(r.Key), fence,
-		step, c.opt.Dialect.channel(r.Key), ownPrefix+c.opt.ClientID, replicas, stringsFlag(r.Strings))
-	outcome, err := c.one(ctx, c.senders(r.Key).locks, &k.request, start, r.Timeout)
+	cmd, left := c.script(ctx, c.senders(r.Key).locks, r.Key, start, r.Timeout, true, func(line string) *scriptRequest {
+		return newScriptRequest(c.scripts().rehearse, r.Key, line, fence,
+			step, c.opt.Dialect.channel(r.Key), ownPrefix+c.opt.ClientID, replicas, stringsFlag(r.Strings))
+	})
+	outcome, err := cmd.result(left)
 	c.observe("ping", outcome, start)
 	return err
 }

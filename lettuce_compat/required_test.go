@@ -42,8 +42,8 @@ func (r *refusal) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// TestState_P14_TheLineIsRequired: a refusal of its key is the answer, with the server's text. Only TRYAGAIN has a way around, and
-// only for a release.
+// TestState_P14_TheLineIsRequired: a refusal of its key is the answer, with the server's text. Only TRYAGAIN has a way around, for
+// what can do without the line.
 func TestState_P14_TheLineIsRequired(t *testing.T) {
 	t.Parallel()
 	for text, permanent := range map[string]bool{
@@ -68,9 +68,9 @@ func TestState_P14_TheLineIsRequired(t *testing.T) {
 				hook.count.Store(0)
 				got := a.State(ctx, s)
 				want(t, "asked with the line", hook.count.Load(), int64(1))
-				if strings.HasPrefix(text, "TRYAGAIN") && s.Have == unit && s.Keep == 0 && s.Want == 0 {
-					a.wantWord("without the line", got, hasNothing)
-					b.wantHash(t, "k", hash{})
+				if strings.HasPrefix(text, "TRYAGAIN") && s.Have == unit && s.Keep == s.Want {
+					a.wantWord("without the line", got, map[uint8]lettucecompat.Word{0: hasNothing, 1: has}[s.Keep])
+					b.wantHash(t, "k", map[uint8]hash{0: {}, 1: {a.field(first): "1"}}[s.Keep])
 					continue
 				}
 				if got.Outcome != failed || lettucecompat.Permanent(got.Err) != permanent || !strings.Contains(got.Err.Error(), text) {
@@ -78,21 +78,26 @@ func TestState_P14_TheLineIsRequired(t *testing.T) {
 				}
 				b.wantHash(t, "k", hash{a.field(first): "1"})
 			}
-			if err := a.Rehearse(ctx, lettucecompat.RehearseRequest{Key: "k"}); err == nil || !strings.Contains(err.Error(), text) {
+			if err := a.Rehearse(ctx, lettucecompat.RehearseRequest{Key: "k"}); strings.HasPrefix(text, "TRYAGAIN") {
+				want(t, "rehearsal", err, nil)
+			} else if err == nil || !strings.Contains(err.Error(), text) {
 				t.Errorf("rehearsal: %v", err)
 			}
 		})
 	}
 }
 
-// TestState_P14_ASlotThatMoves_Lab: of its keys only the lock's is here. What is held can be given back; anything else waits until
-// the slot has moved.
-func TestState_P14_ASlotThatMoves_Lab(t *testing.T) {
+// TestState_I16_P14_ASlotThatMoves_Lab: of its keys only the lock's is here. What is held is renewed, and can be given back and looked
+// at; whatever may have to wait in line waits until the slot has moved.
+func TestState_I16_P14_ASlotThatMoves_Lab(t *testing.T) {
 	t.Parallel()
 	cl, _, cc := cluster(t, 2)
 	a, x := newPeer(t, cc, "a"), newPeer(t, cc, "x")
 	a.terms = fencedTerms
 	a.takes()
+	u := newPeer(t, cc, "u")
+	u.key, u.terms = "{k}units", &lettucecompat.Terms{Call: callLease, Lease: lease, Life: life, Capacity: 7, Fenced: true, RecordTime: lettucecompat.DefaultRecordTime}
+	u.wants("3", has, u.units(0, 0, 3))
 	owner := cl.Master(cl.Slot("k"))
 	to := cl.Masters()[0]
 	if to == owner {
@@ -104,8 +109,22 @@ func TestState_P14_ASlotThatMoves_Lab(t *testing.T) {
 			t.Fatalf("%s while it moves: %+v", what, got)
 		}
 	}
+	a.wantWord("renew", a.state(unit, 1, 1), has)
+	if info, err := x.Inspect(ctx, "k", false); err != nil || len(info.Holders) != 1 || info.InLine != 0 {
+		t.Errorf("Inspect: %+v, %v", info, err)
+	}
+	want(t, "Rehearse", x.Rehearse(ctx, lettucecompat.RehearseRequest{Key: "k", Fenced: true}), nil)
 	a.releases()
 	want(t, "the lock", cc.Exists(ctx, "k").Val(), int64(0))
+	want(t, "more units while it moves", u.StateUnits(ctx, u.units(3, 3, 4)).Outcome, failed)
+	want(t, "renew units", u.renewsUnits(u.unit, 3).Outcome, ok)
+	u.wants("renew by a statement", has, u.units(3, 3, 3))
+	u.wants("shrink", has, u.units(3, 1, 1))
+	want(t, "place beside units", u.StateUnits(ctx, u.units(1, 1, 1, again)).Outcome, failed)
+	released, err := x.ForceRelease(ctx, "{k}units", false)
+	if err != nil || len(released) != 1 {
+		t.Errorf("ForceRelease: %v, %v", released, err)
+	}
 	move.MoveKeys()
 	move.End()
 	x.takes()

@@ -11,7 +11,7 @@ var lua embed.FS
 
 // scripts are those of one dialect, one per job.
 type scripts struct {
-	state, units, renew, status, inspect, force, rehearse *script
+	state, units, renew, renewUnits, status, inspect, force, rehearse *script
 }
 
 // The scripts of all dialects. Those for the channels of shards differ in the commands for these.
@@ -24,7 +24,7 @@ var (
 func newScripts(channels, dialect string) *scripts {
 	read := func(name string) *script { return newScript(channels, dialect, name) }
 	return &scripts{
-		state: read("state"), units: read("units"), renew: read("renew"), status: read("status"),
+		state: read("state"), units: read("units"), renew: read("renew"), renewUnits: read("renewunits"), status: read("status"),
 		inspect: read("inspect"), force: read("force"), rehearse: read("rehearse"),
 	}
 }
@@ -41,11 +41,9 @@ type script struct {
 func newScript(channels, dialect, name string) *script {
 	parts := []string{"prelude", channels, dialect, "line", name}
 	switch name {
-	case "rehearse":
+	case "rehearse", "renew":
 		parts = []string{"prelude", channels, dialect, name}
-	case "renew":
-		parts = []string{"prelude", channels, dialect, name}
-	case "status":
+	case "renewunits", "status":
 		parts = []string{"prelude", name}
 	}
 	var source string
@@ -67,13 +65,13 @@ type scriptRequest struct {
 	args    [15]any     // of the command, as far as there is room: all but a last token and a mark
 }
 
-// newScriptRequest makes one of s about the lock key; line is the key of its line, and fence the key of its fencing
-// record, empty where the script does not need it. argv are strings already, so that nothing depends on how a client
+// newScriptRequest makes one of s about the lock key; line is the key of its line, or key again to do without it and the fencing
+// record, and fence the key of that, empty where the script does not need it. argv are strings already, so that nothing depends on how a client
 // prints numbers.
 func newScriptRequest(s *script, key, line, fence string, argv ...any) *scriptRequest {
 	k := new(scriptRequest)
 	args := append(k.args[:0], "evalsha", s.sha, 2, key, line)
-	if fence != "" {
+	if fence != "" && line != key {
 		args[2] = 3
 		args = append(args, fence)
 	}

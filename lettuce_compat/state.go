@@ -67,11 +67,8 @@ type Statement struct {
 const LeaseLeft time.Duration = -1
 
 // State sends a statement and returns when Redis has answered, ctx ends or the time limit is reached.
-//
-// While a slot moves to another server of a Cluster, a server may have the lock and not its line. A release is then
-// sent once more without the line and the fencing record. The others fail with TRYAGAIN: a place is in the line only.
 func (c *Client) State(ctx context.Context, s Statement) (answer Answer) {
-	start, g := time.Now(), gist{s.Key, s.N, s.Since, s.Have, s.Keep > 0, s.Want > 0, s.Timeout}
+	start, g := time.Now(), gist{s.Key, s.N, s.Since, s.Have, s.Keep > 0, s.Want > 0, s.Want > s.Keep, s.Timeout}
 	defer func() { c.observe(g.name(), answer.Outcome, start) }()
 	if s.Keep > 1 || s.Want > 1 {
 		return Answer{Outcome: OutcomeFailed, Err: errStatement}
@@ -89,11 +86,12 @@ type gist struct {
 	n, since     uint64
 	have         Have
 	keeps, wants bool // something
+	waits        bool // it may have a place in line after that
 	timeout      time.Duration
 }
 
-// say sends the statement that request makes of the line's key. A release is sent again without a line if the server has
-// none. err refuses what no script is to see; left is why the statement was left without an answer.
+// say sends the statement that request makes of the line's key. err refuses what no script is to see; left is why the statement
+// was left without an answer.
 func (c *Client) say(ctx context.Context, g gist, start time.Time, request func(line string) *scriptRequest) (cmd *command, left, err error) {
 	if err := c.checkGist(g); err != nil {
 		return nil, nil, err
@@ -102,16 +100,26 @@ func (c *Client) say(ctx context.Context, g gist, start time.Time, request func(
 	if g.have == HaveUnit && g.keeps {
 		l = c.senders(g.key).keep
 	}
-	k := request(c.line(g.key))
-	left = l.do(ctx, &k.request, start, g.timeout)
-	if left == nil && g.have == HaveUnit && !g.keeps && !g.wants && hasCode(k.command.Err(), "TRYAGAIN") {
+	cmd, left = c.script(ctx, l, g.key, start, g.timeout, g.have == HaveUnit && !g.waits, request)
+	return cmd, left, nil
+}
+
+// script sends what request makes for the key of the line of the lock key. While a slot moves to another server of a Cluster,
+// one may have the lock and not what belongs to it (TRYAGAIN). What can do without line and fencing record (alone) is sent once
+// more, without. The others fail: a place is in the line only.
+func (c *Client) script(
+	ctx context.Context, l *sender, key string, start time.Time, timeout time.Duration, alone bool, request func(line string) *scriptRequest,
+) (cmd *command, left error) {
+	k := request(c.line(key))
+	left = l.do(ctx, &k.request, start, timeout)
+	if alone && left == nil && hasCode(k.command.Err(), "TRYAGAIN") {
 		now := time.Now()
-		if remaining := cmp.Or(g.timeout, c.opt.CommandTimeout) - now.Sub(start); remaining > 0 {
-			k = request(g.key)
+		if remaining := cmp.Or(timeout, c.opt.CommandTimeout) - now.Sub(start); remaining > 0 {
+			k = request(key)
 			left = l.do(ctx, &k.request, now, remaining)
 		}
 	}
-	return &k.command, left, nil
+	return &k.command, left
 }
 
 // name is what CommandStat calls a statement.

@@ -71,7 +71,7 @@ type UnitsAnswer struct {
 // StateUnits sends a statement and returns when Redis has answered, ctx ends or the time limit is reached. Those that
 // keep units travel with the renewals: many of them share a round trip.
 func (c *Client) StateUnits(ctx context.Context, s UnitsStatement) (answer UnitsAnswer) {
-	start, g := time.Now(), gist{s.Key, s.N, s.Since, s.Have, s.Keep > 0, s.Want > 0, s.Timeout}
+	start, g := time.Now(), gist{s.Key, s.N, s.Since, s.Have, s.Keep > 0, s.Want > 0, s.Want > s.Keep || s.Again, s.Timeout}
 	defer func() { c.observe(g.name(), answer.Outcome, start) }()
 	if !s.valid() {
 		return UnitsAnswer{Outcome: OutcomeFailed, Err: errUnits}

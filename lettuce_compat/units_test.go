@@ -619,6 +619,7 @@ func TestUnits_I3_FullMemoryAndMissingRights(t *testing.T) {
 	a := q.StateUnits(ctx, q.units(0, 0, 7))
 	want(t, "full", a.Outcome, failed)
 	want(t, "class", lettucecompat.Classify(a.Err), lettucecompat.ClassTransient)
+	want(t, "renewal", p.renewsUnits(p.unit, 3).Outcome, ok)
 	p.wants("renew", has, p.units(3, 3, 3))
 	p.wants("shrink", has, p.units(3, 1, 1))
 	p.drops(1)

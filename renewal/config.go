@@ -32,6 +32,8 @@ type Item struct {
 	Key, Field string
 	// Lease is the time to live that a renewal asks for.
 	Lease time.Duration
+	// Owner has the lease.
+	Owner Owner
 }
 
 // Result is the answer for one Item. Without a flag there was no usable answer (a

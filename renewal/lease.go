@@ -153,6 +153,9 @@ func Usable(first, margin time.Duration) time.Duration { return first - min(marg
 // monotonic reading. It keeps its last value when the lease is lost or ended.
 func (l *Lease) Deadline() time.Time { return l.shard.m.clock.time(l.deadline.Load()) }
 
+// Until is Deadline as Manager.Present counts.
+func (l *Lease) Until() time.Duration { return time.Duration(l.deadline.Load()) }
+
 // LastConfirmed returns when the last command that Redis confirmed was sent:
 // the acquire, a renewal or an Extend.
 func (l *Lease) LastConfirmed() time.Time { return l.shard.m.clock.past(l.confirmed.Load()) }

@@ -49,7 +49,7 @@ func (m *Manager) send(ctx context.Context, shard string, batch []*Lease) ([]*Le
 	items := make([]Item, len(batch))
 	for i, l := range batch {
 		key, field := l.owner.Names()
-		items[i] = Item{Key: key, Field: field, Lease: l.lease}
+		items[i] = Item{Key: key, Field: field, Lease: l.lease, Owner: l.owner}
 	}
 	n, at, last := m.handOver(batch, items)
 	if n == 0 {

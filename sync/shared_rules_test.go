@@ -522,8 +522,8 @@ func TestShared_S28_LocalReadersAndWriters(t *testing.T) {
 		synctest.Wait()
 		rw.Unlock()
 		all.Wait()
-		if n := sent.take(); n > 0 {
-			t.Errorf("%d statements", n)
+		if n := sent.take(); n > 1 { // a renewal, which asks whether another client waits
+			t.Errorf("%d commands", n)
 		}
 		time.Sleep(time.Second)
 

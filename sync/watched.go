@@ -59,29 +59,30 @@ func (s *services) Status(ctx context.Context, holds []watchdog.Facts) []watchdo
 // ask asks one shard about some of the holds.
 func (s *services) ask(ctx context.Context, holds []watchdog.Facts, some []int) {
 	queries, of := make([]lettucecompat.Query, 0, len(some)), make([]int, 0, len(some))
-	var units sync.WaitGroup
-	defer units.Wait()
+	var units []*lock.SharedHeld
+	var ofUnits []int
 	for _, i := range some {
 		if !lock.OfUnits(holds[i].ID) {
 			queries, of = append(queries, lettucecompat.Query{Key: holds[i].Key, Field: s.m.locks.Field(holds[i].ID)}), append(of, i)
 		} else if g, is := s.m.locks.OfNumber(holds[i].ID).(*lock.SharedHeld); is {
-			units.Go(func() { s.answers[i] = renewed(ctx, g) })
+			units, ofUnits = append(units, g), append(ofUnits, i)
 		}
 	}
+	var both sync.WaitGroup
+	defer both.Wait()
+	both.Go(func() { // only a renewal shows whether the units are still those of the grant
+		for j, r := range s.m.locks.RenewUnits(ctx, units, 0) {
+			s.answers[ofUnits[j]] = watchdog.Status{
+				Answered: r.Renewed || r.Gone, Present: r.Renewed, Gone: r.Gone, Count: 1, Fields: 1, TTL: units[j].Terms().For, Err: r.Err,
+			}
+		}
+	})
 	for j, r := range s.m.wire.Status(ctx, queries, 0) {
 		s.answers[of[j]] = watchdog.Status{
 			Answered: r.Outcome == lettucecompat.OutcomeOK || r.Outcome == lettucecompat.OutcomeGone,
 			Present:  r.Outcome == lettucecompat.OutcomeOK, Gone: r.Outcome == lettucecompat.OutcomeGone,
 			Count: r.Count, Fields: r.Fields, TTL: r.TTL, Err: r.Err,
 		}
-	}
-}
-
-// renewed asks about units, by a renewal: only a statement shows whether they are still those of g.
-func renewed(ctx context.Context, g *lock.SharedHeld) watchdog.Status {
-	r := g.Renew(ctx, byWatchdog)
-	return watchdog.Status{
-		Answered: r.Renewed || r.Gone, Present: r.Renewed, Gone: r.Gone, Count: 1, Fields: 1, TTL: g.Terms().For, Err: r.Err,
 	}
 }
 

@@ -217,6 +217,21 @@ func (s *Server) Stats(tb TB) map[string]int64 {
 	return calls
 }
 
+// ScriptTime returns how long the server has worked for EVALSHA since it started.
+func (s *Server) ScriptTime(tb TB) time.Duration {
+	tb.Helper()
+	c := redis.NewClient(&redis.Options{Addr: s.Addr()})
+	defer c.Close()
+	_, rest, _ := strings.Cut(c.Info(context.Background(), "commandstats").Val(), "cmdstat_evalsha:")
+	_, rest, _ = strings.Cut(rest, "usec=")
+	text, _, _ := strings.Cut(rest, ",")
+	us, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		tb.Fatalf("INFO commandstats: %v", err)
+	}
+	return time.Duration(us) * time.Microsecond
+}
+
 // Missing skips a test that needs a program of that name, which is also the name of its Debian package, and counts
 // the skip; with CI=true the test fails instead.
 func Missing(tb TB, program string) {

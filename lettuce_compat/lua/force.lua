@@ -1,5 +1,5 @@
 -- Ends every hold of a lock, and gives the lock to a place where one is named.
--- KEYS: lock, line [, fencing record]
+-- KEYS: lock, line (the lock again: without it) [, fencing record]
 -- ARGV: release message, or with a place one that announces none, s where strings are locks, m where NUMSUB knows nothing
 -- [, the field that it is taken from ('': any), client, number of its place, number of the unit, call lease, life of the record]
 -- Answers the fields that were deleted, '' for a string. With a place: {'has', token or '', 1 another client waits | 0, lease}. Nothing

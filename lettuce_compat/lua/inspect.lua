@@ -1,4 +1,4 @@
--- KEYS: lock, line, fencing record   ARGV: s where strings are locks
+-- KEYS: lock, line, fencing record (or the lock again: without line and record)   ARGV: s where strings are locks
 -- Answers {type, pttl, {field, count, ...}, newest token, subscribers or -1, places, the first one's client and number or '',
 -- ms for which the lock is still left to foreign clients}. It changes nothing.
 local key, line, fence = KEYS[1], KEYS[2], KEYS[3]
@@ -11,4 +11,4 @@ for seq = math.min(l.tail, l.head + 63), l.head, -1 do
   first = string.gsub(ask('hget', line, 'p' .. seq) or first, '^(%S+) (%d+) .*', '%1:%2')
 end
 local count = ask('pubsub', NUMSUB, BEFORE .. key .. AFTER)
-return {kind, redis.call('pttl', key), fields, ask('get', fence) or '', count and count[2] or -1, l.places, first, math.max(l.open - l.now, 0)}
+return {kind, redis.call('pttl', key), fields, fence and ask('get', fence) or '', count and count[2] or -1, l.places, first, math.max(l.open - l.now, 0)}

@@ -12,7 +12,7 @@ local function line_of(line, client, multi)
   -- MOST_PLACES: a script examines no more places. MOST_LIFE, MOST_OPEN: moments further ahead come from a clock that was set
   -- back. FOREIGN: so long a foreign client that was seen counts.
   local MOST_PLACES, MOST_LIFE, MOST_OPEN, FOREIGN, OWN = 64, 30000, 1000, 10000, 'anteroom:client:'
-  local f, time = redis.call('hmget', line, ':', 'c' .. client, 's'), redis.call('time')
+  local f, time = line ~= KEYS[1] and redis.call('hmget', line, ':', 'c' .. client, 's') or {}, redis.call('time') -- the lock again: without its line
   local now = time[1] * 1000 + math.floor(time[2] / 1000)
   local l = {now = now, head = 1, tail = 0, places = 0, till = 0, contended = '0', open = 0, since = 0, seen = 0, there = f[1], refusal = 0}
   local a, b, c, d, e = string.match(f[1] or '', '^(%d+) (%d+) (%d+) (%d+) (%d)$')

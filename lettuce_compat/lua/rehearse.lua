@@ -1,4 +1,4 @@
--- KEYS: lock, line [, fencing record]
+-- KEYS: lock, line (the lock again: without line and record) [, fencing record]
 -- ARGV: step 1|2, release channel, own channel, 1 where renewals wait for replicas, s where a string is a lock
 -- Calls what the other scripts call and leaves everything as it was; an error answer names the first call that is refused.
 -- Step 1 makes the calls that change nothing and asks about others; step 2, after it, takes a free lock and gives it back. It is
@@ -31,9 +31,10 @@ if ARGV[1] == '2' then
   return failed or fence and attempt(record_calls(fence)) or {}
 end
 return attempt({
-  {'exists', key, line}, {'pttl', key}, {'hdel', line, ':none'}, {'hmget', line, ':'}, {'hget', line, ':'}, {'time'},
+  {'exists', key, line}, {'pttl', key}, {'time'},
   {'pubsub', NUMSUB, ARGV[2]}, {'pubsub', 'numsub', ARGV[3]},
-}) or kind ~= 'string' and attempt({{'hexists', key, ':'}, {'hget', key, ':'}, {'hkeys', key}, {'hgetall', key}, {'hdel', key, ':none'}})
+}) or (line ~= key or kind ~= 'string') and attempt({{'hdel', line, ':none'}, {'hmget', line, ':'}, {'hget', line, ':'}})
+  or kind ~= 'string' and attempt({{'hexists', key, ':'}, {'hget', key, ':'}, {'hkeys', key}, {'hgetall', key}, {'hdel', key, ':none'}})
   or refused({
     {'hset', key, ':', '1'}, {'pexpire', key, '1000'}, {'hdel', key, ':'}, {'hset', line, ':', '1'}, {'pexpire', line, '1000'},
     {PUBLISH, ARGV[2], ''}, {SUBSCRIBE, ARGV[2]}, {'publish', ARGV[3], ''}, {'subscribe', ARGV[3]}, ARGV[4] == '1' and {'wait', '0', '1'} or nil,

@@ -167,4 +167,4 @@ if waits and not token then
 end
 if l then l.save() end
 if want == '0' then return refusal() end
-return {'has', mine and ask('pttl', key) or tonumber(K), l.places > 0 and 1 or 0, token or '', refusal(), mine and string.match(mine, '%d+$') or n}
+return {'has', mine and ask('pttl', key) or tonumber(K), l and l.places > 0 and 1 or 0, token or '', refusal(), mine and string.match(mine, '%d+$') or n}

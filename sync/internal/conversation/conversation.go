@@ -22,11 +22,12 @@
 //	        | shrink    u     k     k     | fewer units are needed
 //	        | grow      u     w     w     | more units are wanted
 //	        | requeue   u     u     u     | somebody is to wait in line though the units suffice (Again)
-//	        | renew     u     u     u     | Renew is demanded
+//	        | renew     u     u     u     | a renewal has found more units than these
 //	Leaving | release   u     0     0     | the first release or yield had no effect
 //	        | yield     u     0     w     | the same, and somebody waits
 //
-// While owners use the units and demand nothing else, nothing is sent: package renewal makes the units last.
+// While owners use the units and demand nothing else, nothing is sent: package renewal makes the units last. A renewal names the
+// grant and changes nothing but the end of the record. What it finds gone is a loss only if no command was sent since.
 //
 //	          sent             answered
 //	Idle ───────────► Unsure ───────────► Waiting ──► Holding    by a call or an answer
@@ -50,7 +51,7 @@
 //     back whatever the client has, and names the record, so that Redis leaves the same mark (MinHold, a ticket).
 //   - A failover loses one renewal or shrink. The grant keeps the number under which its first units came, and each record of
 //     that number or a later one is its own. So the record that the new master knows is renewed. A record that has fewer units
-//     than the client, or none, is a loss.
+//     than the client, or none, is a loss. What it has too many the next command gives back (Surplus).
 package conversation
 
 import (
@@ -78,7 +79,6 @@ type Demand struct {
 	Again bool  // somebody is to wait in line though Keep suffices
 	Try   bool  // who wants more does not wait in line
 	Seize bool  // who wants more takes it from the holder, whoever that is
-	Renew bool  // the units that owners rely on are to last longer
 }
 
 // Command is the one command to Redis.
@@ -122,6 +122,7 @@ const (
 	Retry               // a message: confirm again After
 	Ended               // the owners of grant N are notified of its loss; Redis may keep it for Lease more
 	Exited              // the owners of grant N have exited
+	Surplus             // a renewal, since whose sending no command was sent, has found more units than the client has
 	Tick                // time has passed
 )
 
@@ -190,7 +191,7 @@ type Conversation struct {
 
 	// What earlier commands may have left.
 	openRecord    uint64 // it was given back, or taken, and no answer says what became of it; 0: none
-	somethingLeft bool   // since the last command something was reported on which nobody relies
+	somethingLeft bool   // since the last command something was reported on which nobody relies, or a surplus
 	nothingLeftAt Moment // without units or a place: from then on nothing is left in Redis
 	floor         uint64 // calls of a smaller number give nothing
 	mostCalled    int64  // calls of other numbers give at most that
@@ -294,7 +295,7 @@ func (c *Conversation) command(d Demand) (cmd Command, differs bool) {
 		cmd.Returns = c.openRecord
 	}
 	switch waits := more || cmd.Again; {
-	case cmd.Keep < cmd.Have, waits != c.InLine, cmd.Try, cmd.Seize, c.State == Fresh, d.Renew && c.State == Holding:
+	case cmd.Keep < cmd.Have, waits != c.InLine, cmd.Try, cmd.Seize, c.State == Fresh, c.State == Holding && c.somethingLeft:
 		return cmd, true
 	case waits:
 		return cmd, cmd.Want != c.lastCommand.Want || cmd.Again != c.lastCommand.Again
@@ -352,6 +353,8 @@ func (c Conversation) Handle(e Event, now Moment) (Conversation, Effect) {
 		}
 	case Retry:
 		return c.retry(now.Add(e.After), now), None
+	case Surplus:
+		c.somethingLeft = c.somethingLeft || c.State == Holding && !c.unanswered
 	case Called:
 		if !c.Believes(e.N) {
 			return c.unbelieved(now), None

@@ -518,8 +518,12 @@ func TestRules_S13_WhatIsSaid(t *testing.T) {
 	p.sends(Demand{Want: 2}, "11: p 2 2, since 10") // confirm
 	p.handles(has(11, 11, 2, kept), Granted)
 	p.isSilent(Demand{Keep: 2, Want: 2}, Never)
-	renewing := *p
-	renewing.sends(Demand{Keep: 2, Want: 2, Renew: true}, "12: 2 2 2, since 11")
+	surplus := *p
+	surplus.handles(Event{Kind: Surplus}, None)
+	surplus.sends(Demand{Keep: 2, Want: 2}, "12: 2 2 2, since 11")
+	surplus.handles(Event{Kind: Surplus}, None) // which that command gives back
+	surplus.handles(has(12, 12, 2, 30*second), None)
+	surplus.isSilent(Demand{Keep: 2, Want: 2}, Never)
 	p.sends(Demand{Keep: 2, Want: 4}, "12: 2 4 4, since 11") // grow
 	p.handles(Event{Kind: Waits, N: 12, Record: 12, Units: 2, Lease: 30 * second, After: second}, None)
 	p.sends(Demand{Keep: 2, Want: 2}, "13: 2 2 2, since 11") // out of the line

@@ -19,7 +19,7 @@ func nameOf(names string, i uint8) string {
 func (s State) String() string { return nameOf("Idle Unsure Waiting Fresh Holding Leaving", uint8(s)) }
 
 func (k Kind) String() string {
-	return nameOf("Has HasNot Waits Lost Silence Failed Called Retry Ended Exited Tick", uint8(k))
+	return nameOf("Has HasNot Waits Lost Silence Failed Called Retry Ended Exited Surplus Tick", uint8(k))
 }
 
 func (f Effect) String() string { return nameOf("None Granted Vanished Missing GivenUp", uint8(f)) }

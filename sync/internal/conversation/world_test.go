@@ -116,7 +116,6 @@ type process struct {
 	n          uint64
 	contention Contention
 	linger     Linger
-	renews     bool // a renewal is to be sent as a command
 	waiting    []waiter
 	inside     map[int]int64 // units of each
 	entries    int
@@ -177,7 +176,6 @@ func (k *process) demand() (Demand, Moment) {
 	if k.contention.Waits && k.turnEnds > k.w.now {
 		at = min(at, k.turnEnds)
 	}
-	d.Renew = k.renews && k.c.State == Holding
 	return d, at
 }
 
@@ -262,12 +260,7 @@ func (k *process) keep(at Moment) {
 			}
 			sent, last, units := w.now, k.c.lastCommand.N, k.c.Units
 			k.keep(sent.Add(k.c.Lease / 3))
-			switch {
-			case w.chance(0.05), k.used() == 0 && len(k.waiting) == 0:
-				return
-			case !w.mutex && w.rng.Intn(2) == 0: // by a command
-				k.renews = true
-				k.step()
+			if w.chance(0.05) || k.used() == 0 && len(k.waiting) == 0 {
 				return
 			}
 			w.after(w.delay(), func() {
@@ -289,7 +282,10 @@ func (k *process) keep(at Moment) {
 							k.until, k.end = max(k.until, sent.Add(k.c.Lease-k.c.Margin)), max(k.end, sent.Add(k.c.Lease))
 							w.stats["renewed"]++
 							if k.c.lastCommand.N == last && !k.c.unanswered {
-								k.contention = k.contention.Answered(grant, contended)
+								k.contention = k.contention.Answered(last, contended)
+								if w.chance(0.1) { // a failover has lost that it gave some back
+									k.c, _ = k.c.Handle(Event{Kind: Surplus}, w.now)
+								}
 							}
 							k.step()
 						}
@@ -367,7 +363,6 @@ func (k *process) step() {
 		if s.Keep == 0 {
 			k.grant = 0
 		}
-		k.renews = false
 		k.send(s)
 	}
 	w.check()

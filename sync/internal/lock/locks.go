@@ -282,6 +282,9 @@ func (l *Locks) Resubscribed() {
 		k.kick()
 	}
 	for _, k := range l.AllShared() {
+		if g := k.Held(); g != nil {
+			g.lease.Hurry() // its answer says whether another client waits
+		}
 		k.hear(conversation.Event{Kind: conversation.Retry}, false)
 		k.kick()
 	}
@@ -299,10 +302,6 @@ func (s sender) RenewBatch(ctx context.Context, _ string, items []renewal.Item, 
 	shards := map[string][]int{}
 	var all sync.WaitGroup
 	for i, it := range items {
-		if it.Field == "" { // units: those that are stated together share a round trip
-			all.Go(func() { results[i] = s.renewUnits(ctx, it.Key) })
-			continue
-		}
 		shard := l.wire.Shard(it.Key)
 		shards[shard] = append(shards[shard], i)
 	}
@@ -312,6 +311,16 @@ func (s sender) RenewBatch(ctx context.Context, _ string, items []renewal.Item, 
 			if left <= 0 { // it has waited for a processor for so long
 				for _, i := range some {
 					results[i].Err = lettucecompat.ErrTimeout
+				}
+				return
+			}
+			if _, units := items[0].Owner.(*SharedHeld); units { // and all others are
+				grants := make([]*SharedHeld, len(some))
+				for j, i := range some {
+					grants[j] = items[i].Owner.(*SharedHeld)
+				}
+				for j, r := range l.RenewUnits(ctx, grants, left) {
+					results[some[j]] = r
 				}
 				return
 			}
@@ -328,18 +337,4 @@ func (s sender) RenewBatch(ctx context.Context, _ string, items []renewal.Item, 
 	}
 	all.Wait()
 	return results
-}
-
-// renewUnits renews what the client has of a shared key.
-func (s sender) renewUnits(ctx context.Context, key string) renewal.Result {
-	k := s.l.FindShared(key)
-	if k == nil {
-		return renewal.Result{}
-	}
-	defer k.Done()
-	g := k.cur.Load()
-	if g == nil { // the key has come anew meanwhile
-		return renewal.Result{}
-	}
-	return g.Renew(ctx, renewal.ByRenewal)
 }

@@ -173,4 +173,4 @@ func (s *Share) lose(c renewal.Cause, margin time.Duration) bool {
 
 // Join is the way in for a reader that nobody knows by name, while the gate is open. The key may be over: its gate is
 // closed then. False: the caller must call Enter.
-func (k *SharedKey) Join() bool { return k.gate.AcquireShared(k.l.leases.Glance()) }
+func (k *SharedKey) Join() bool { return k.gate.AcquireShared(k.l.leases.Present()) }

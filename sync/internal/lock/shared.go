@@ -22,14 +22,13 @@ type SharedKey struct {
 	lossy atomic.Bool                // it was lost, and somebody inside has not left
 
 	// Guarded by mu.
-	talk     sharedTalk
-	answer   *lettucecompat.UnitsAnswer // to the last statement
-	deleted  uint64                     // the newest record of which somebody says that it was deleted on purpose
-	least    int64                      // the capacity that counts
-	ended    Moment                     // when units were given back last
-	renewals []asked                    // the next statement that keeps units answers each
-	next     *giving                    // not yet stated
-	freeing  *giving                    // stated, and no answer shows that it is free
+	talk    sharedTalk
+	answer  *lettucecompat.UnitsAnswer // to the last statement
+	deleted uint64                     // the newest record of which somebody says that it was deleted on purpose
+	least   int64                      // the capacity that counts
+	ended   Moment                     // when units were given back last
+	next    *giving                    // not yet stated
+	freeing *giving                    // stated, and no answer shows that it is free
 }
 
 // Shared returns the shared key with one reference more; Done gives that back. An unused one is made with the settings s.
@@ -151,6 +150,11 @@ func (k *SharedKey) nextLocked() *conversation.Command {
 			defer k.Done()
 		}
 		if s.N == 0 {
+			if k.talk.asks(&d, now) {
+				if g := k.cur.Load(); g.lease.Healthy() { // otherwise it has the pauses of an outage
+					g.lease.Hurry()
+				}
+			}
 			k.wakeLocked(k, until, now)
 			return nil
 		}

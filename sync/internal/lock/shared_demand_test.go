@@ -21,19 +21,25 @@ func hasUnits(t *testing.T, units int64) sharedTalk {
 	return c
 }
 
-// Who lets readers in without Redis asks each second whether another client waits, unless it knows that one does.
+// Who lets goroutines in without Redis asks each second whether another client waits, unless it knows that one does.
 func TestUnits_S22_AsksEachSecond(t *testing.T) {
 	c := hasUnits(t, 1)
-	d := &queue.Demand{Units: 1, Used: 1, Keep: 1, Readers: 1}
-	if _, s, _ := c.next(d, 2, asksAfter-ms); s.N > 0 {
-		t.Errorf("states %v", s)
+	d := &queue.Demand{Units: 1, Used: 1, Keep: 1, Admissions: 1}
+	if c.asks(d, asksAfter-ms) {
+		t.Error("asks within a second after the grant")
 	}
-	if _, s, _ := c.next(d, 2, asksAfter); s.N == 0 || s.Keep != 1 || s.Want != 1 {
-		t.Errorf("states %v", s)
+	if !c.asks(d, asksAfter) || c.asks(d, asksAfter) {
+		t.Error("does not ask once")
+	}
+	if c.asks(d, 3*asksAfter) {
+		t.Error("asks though nobody has come in")
+	}
+	if d.Admissions++; c.asks(d, 2*asksAfter-ms) || !c.asks(d, 2*asksAfter) {
+		t.Error("does not ask a second later")
 	}
 	c = c.notified(1)
-	if _, s, _ := c.next(d, 2, asksAfter); s.N > 0 {
-		t.Errorf("states %v, though another client waits", s)
+	if d.Admissions++; c.asks(d, 3*asksAfter) {
+		t.Error("asks though another client waits")
 	}
 }
 
@@ -61,8 +67,9 @@ func TestUnits_S28_FirstSomebodyLeaves(t *testing.T) {
 
 // Units that nobody uses are given back in place of a renewal.
 func TestUnits_S30_NoRenewalOfWhatNobodyUses(t *testing.T) {
-	c := hasUnits(t, 1).renew(0)
-	if _, s, _ := c.next(&queue.Demand{Units: 1, Used: 1, Keep: 1}, 2, 1); s.N == 0 || s.Keep != 1 {
+	c := hasUnits(t, 1)
+	c.idle = true
+	if _, s, _ := c.next(&queue.Demand{Units: 1, Used: 1, Keep: 1}, 2, 1); s.N > 0 {
 		t.Errorf("used: states %v", s)
 	}
 	if _, s, _ := c.next(&queue.Demand{Units: 1, Keep: 1}, 2, 1); s.N == 0 || s.Keep != 0 {

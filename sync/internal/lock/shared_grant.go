@@ -35,8 +35,7 @@ func (k *SharedKey) newGrantLocked() *SharedHeld {
 	g := &SharedHeld{k: k, n: c.Record, since: now, token: c.Token, made: now, owners: map[*Share]struct{}{}}
 	g.lease = k.l.leases.Add(renewal.Spec{
 		Lease: k.set.Lease.For, First: c.Lease,
-		// A batch ends with its last answer, and a statement may have none for long where a Mutex has one, as while a slot
-		// moves: so units are in batches of their own. Each is extended by its own answer: see take.
+		// Units have a script of their own, so they are in batches of their own.
 		Shard:  k.l.wire.Shard(k.name) + "|" + k.set.Timeout.String() + "|units",
 		Period: k.set.Lease.Period, Margin: k.set.Lease.Margin, SentAt: k.at(Moment(c.Sent)), Owner: g,
 	})
@@ -48,11 +47,23 @@ func (k *SharedKey) newGrantLocked() *SharedHeld {
 // at is the time of a moment, as package renewal needs it.
 func (k *SharedKey) at(m Moment) time.Time { return k.l.leases.Dated(k.l.zero.Add(m)) }
 
-// deadline is until when the units may be relied on.
-func (g *SharedHeld) deadline() Moment { return g.lease.Deadline().Sub(g.k.l.zero) }
+// deadline is until when the units may be relied on, as renewal.Manager.Present counts.
+func (g *SharedHeld) deadline() Moment { return g.lease.Until() }
 
-// Names returns the key. Of units there is no field for a renewal to name: SharedHeld.renew states them.
-func (g *SharedHeld) Names() (key, field string) { return g.k.name, "" }
+// Names returns the key and the field, for renewals; nothing while nobody uses the units, which then go back.
+func (g *SharedHeld) Names() (key, field string) {
+	k := g.k
+	k.mu.Lock()
+	d := k.gate.Demand()
+	unused := d.Used == 0 && d.Waiting == 0 && k.talk.Grant.Record == g.n
+	k.talk.idle = k.talk.idle || unused
+	k.mu.Unlock()
+	if unused {
+		k.kick()
+		return "", ""
+	}
+	return k.name, g.Field()
+}
 
 // Name returns the key's name in Redis.
 func (g *SharedHeld) Name() string { return g.k.name }

@@ -13,6 +13,7 @@ import (
 	"github.com/anteroom/anteroom/internal/pace"
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/queue"
+	"github.com/anteroom/anteroom/renewal"
 	"github.com/anteroom/anteroom/sync/internal/conversation"
 )
 
@@ -240,13 +241,20 @@ func TestShared_CloseBesideManyInLock(t *testing.T) {
 	k.Done()
 }
 
-// A renewal of a grant whose key is forgotten, and that comes anew at that moment, is none.
-func TestShared_ARenewalBesideANewKey(t *testing.T) {
+// A renewal of a grant that has ended is none, and says nothing of the next one.
+func TestShared_ARenewalOfAGrantThatHasEnded(t *testing.T) {
 	t.Parallel()
 	_, client := fresh(t)
 	p := newShares(t, client(), 0, nil)
-	defer p.Shared("k", p.set).Done()
-	sender{p.Locks}.renewUnits(t.Context(), "k")
+	k := p.Shared("k", p.set)
+	defer k.Done()
+	s := p.mustTake(t, 1)
+	mustGive(t, s)
+	next := p.mustTake(t, writes)
+	if r := p.RenewUnits(t.Context(), []*SharedHeld{s.g}, 0)[0]; r != (renewal.Result{}) {
+		t.Errorf("%+v", r)
+	}
+	mustGive(t, next)
 }
 
 // A release of units of which too little was left for a grant, and which were removed, finds no grant.

@@ -12,30 +12,9 @@ import (
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/queue"
 	"github.com/anteroom/anteroom/renewal"
-	"github.com/anteroom/anteroom/sync/internal/conversation"
 )
 
 // What once went wrong around a loss, an outage and a release of units.
-
-// A reader is inside, and Redis refuses: the question who waits elsewhere has the pauses of an outage, too.
-func TestUnits_AnOutageHasItsPauses(t *testing.T) {
-	c := hasUnits(t, 1)
-	d := queue.Demand{Units: 1, Used: 1, Keep: 1, Readers: 1}
-	now, n, sent := 1100*ms, uint64(2), 0
-	for range 50 {
-		var cmd conversation.Command
-		if c, cmd, _ = c.next(&d, n, now); cmd.N > 0 {
-			sent++
-			c, _ = c.handle(conversation.Event{Kind: conversation.Failed, N: n, After: 20 * ms}, false, now)
-			n++
-		}
-		now += 10 * time.Microsecond
-	}
-	t.Logf("%d statements in 0.5 ms", sent)
-	if sent > 2 {
-		t.Errorf("%d statements in 0.5 ms", sent)
-	}
-}
 
 // A release of units that were never a grant does not find the grant before lost.
 func TestShared_UnitsThatWereNoGrantAreNotLost(t *testing.T) {
@@ -266,8 +245,8 @@ func TestShared_AQuestionAfterTheDeadline(t *testing.T) {
 	eventually(t, "the call lease was renewed", func() bool { return s.g.lease.Renewals() > 0 })
 	open := busyLoop(t, p)
 	time.Sleep(time.Until(s.g.lease.Deadline().Add(p.set.Lease.Margin + 50*time.Millisecond)))
-	if r := s.g.Renew(t.Context(), byTracking); !r.Gone {
-		t.Errorf("%+v", r)
+	if p.Missing(t.Context(), []*lettucecompat.Tracked{{Query: lettucecompat.Query{Key: "k", Field: s.g.Field()}, Owner: s.g}}) {
+		t.Error("it is there")
 	}
 	open()
 	eventually(t, "it is lost", func() bool { return s.Loss() != nil })
@@ -329,7 +308,7 @@ func TestShared_S4_ALossBesideARelease(t *testing.T) {
 	rdb.Del(t.Context(), "k")
 	end := f.hold(&f.answers)
 	defer end()
-	go g.Renew(t.Context(), byTracking)
+	go p.Missing(context.Background(), []*lettucecompat.Tracked{{Query: lettucecompat.Query{Key: "k", Field: g.Field()}, Owner: g}})
 	eventually(t, "the answer is there", func() bool { return f.held.Load() > 0 })
 	exits := make(chan ExitResult, 2)
 	for left, s := range []*Share{last, s} {
@@ -339,7 +318,8 @@ func TestShared_S4_ALossBesideARelease(t *testing.T) {
 	end()
 	for range 2 {
 		r := <-exits
-		if l := g.Loss(); l == nil || r.Lost != l || len(l.Shares) != 2 {
+		eventually(t, "the loss is notified", func() bool { return g.Loss() != nil })
+		if l := g.Loss(); l == nil || r.Lost == nil || len(l.Shares) != 2 {
 			t.Errorf("the release: %+v, the loss: %+v", r, l)
 		}
 	}

@@ -46,7 +46,7 @@ func (s *Share) whole() bool { return s.Need == lettucecompat.AllUnits }
 // Acquire brings s in, or returns why it is not, as Key.Acquire does. Its caller has a reference on k meanwhile.
 func (k *SharedKey) Acquire(ctx context.Context, s *Share) error {
 	return k.enter(ctx, &s.Stay, s, func(w *queue.Waiter) (ok bool, wait time.Duration) {
-		now := k.l.leases.Glance()
+		now := k.l.leases.Now()
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		g := k.cur.Load()
@@ -67,12 +67,12 @@ func (k *SharedKey) Acquire(ctx context.Context, s *Share) error {
 // Enter brings in so many units that nobody knows by name: a reader of an RWMutex, or permits of a Semaphore. Nobody can
 // notify them of a loss, which keeps others of this process out until they have left. Otherwise it is as Acquire.
 func (k *SharedKey) Enter(ctx context.Context, kind queue.Kind, units int64) error {
-	if k.gate.AcquireShared(k.l.leases.Glance()) { // never of a Semaphore
+	if k.gate.AcquireShared(k.l.leases.Present()) { // never of a Semaphore
 		return nil
 	}
 	return k.enter(ctx, &queue.Stay{Kind: kind | queue.NoNotify, Need: int32(units)}, nil, func(*queue.Waiter) (bool, time.Duration) {
 		g := k.cur.Load()
-		return g != nil && g.lease.Valid(k.l.leases.Glance()), 0
+		return g != nil && g.lease.Valid(k.l.leases.Now()), 0
 	}, func() { k.leave(units) })
 }
 
@@ -123,7 +123,7 @@ func (k *SharedKey) enter(ctx context.Context, stay *queue.Stay, note any, admit
 			}
 			return nil
 		}
-		if g := k.cur.Load(); g != nil && !g.lease.Valid(k.l.leases.Glance()) {
+		if g := k.cur.Load(); g != nil && !g.lease.Valid(k.l.leases.Now()) {
 			g.lease.Lose(renewal.Cause{Reason: renewal.ReasonDeadline})
 		}
 		out()

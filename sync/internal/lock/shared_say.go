@@ -6,7 +6,6 @@ import (
 	"time"
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
-	"github.com/anteroom/anteroom/renewal"
 	"github.com/anteroom/anteroom/sync/internal/conversation"
 )
 
@@ -100,14 +99,7 @@ func (k *SharedKey) take(e conversation.Event, contended bool, s *conversation.C
 		g = k.newGrantLocked()
 		k.gate.Granted(g.n, k.talk.Units, k.talk.contended(), g.deadline())
 	case f == conversation.Vanished:
-		c := renewal.Cause{Reason: renewal.ReasonGone, By: byStatement}
-		switch {
-		case !g.lease.Valid(k.l.leases.Now()): // this process was stopped, and Redis has ended the lease
-			c = renewal.Cause{Reason: renewal.ReasonDeadline}
-		case len(k.renewals) > 0:
-			c.By = k.renewals[0].by
-		}
-		g.lease.Lose(c)
+		k.l.gone(g.lease, byStatement, nil)
 	case k.talk.usable():
 		if now.Sent != before.Grant.Sent || now.Lease != before.Grant.Lease {
 			g.lease.Extend(k.at(Moment(now.Sent)), now.Lease)
@@ -129,7 +121,6 @@ func (k *SharedKey) take(e conversation.Event, contended bool, s *conversation.C
 		if a.Capacity > 0 {
 			k.least = a.Capacity
 		}
-		k.renewedLocked(s, e, a.Err)
 	}
 	changed := k.least
 	k.mu.Unlock()
@@ -180,49 +171,6 @@ func (k *SharedKey) freedLocked(s *conversation.Command, e conversation.Event, f
 	b.end(r)
 	k.freeing = nil
 	return nil, givenUp, missing
-}
-
-// asked is who waits for the end of a renewal.
-type asked struct {
-	by     string // see renewal.Cause.By
-	answer chan renewal.Result
-}
-
-// renewedLocked answers those who wait for a renewal with how s ended.
-func (k *SharedKey) renewedLocked(s *conversation.Command, e conversation.Event, err error) {
-	if s.Have == 0 && err == nil {
-		return // one that says what it has comes next
-	}
-	r := renewal.Result{Gone: e.Kind == conversation.Lost, Err: err}
-	if at, known := k.talk.SentAt(s.N); known && (e.Kind == conversation.Has || e.Kind == conversation.Waits) {
-		r.Renewed, r.SentAt = s.Have > 0 && e.Units > 0, k.at(Moment(at))
-	}
-	for _, c := range k.renewals {
-		c.answer <- r
-	}
-	k.renewals = nil
-}
-
-// Renew states that the units of g are kept, and returns how that ended. by says who asks: see renewal.Cause.By.
-func (g *SharedHeld) Renew(ctx context.Context, by string) renewal.Result {
-	k, c := g.k, make(chan renewal.Result, 1)
-	k.mu.Lock()
-	if !k.talk.usable() || k.talk.Grant.Record != g.n {
-		k.mu.Unlock()
-		return renewal.Result{}
-	}
-	k.renewals = append(k.renewals, asked{by, c})
-	if !k.talk.Unanswered() || k.talk.LastCommand().Have == 0 { // else that does as well
-		k.talk = k.talk.renew(k.l.now())
-	}
-	k.mu.Unlock()
-	k.kick()
-	select {
-	case r := <-c:
-		return r
-	case <-ctx.Done():
-		return renewal.Result{Err: lettucecompat.ErrTimeout}
-	}
 }
 
 // forced notes that somebody says, and anybody can, that record n was deleted on purpose. A renewal asks Redis.

@@ -10,18 +10,20 @@ import (
 // Times of shared locks.
 const (
 	linger    = 10 * time.Millisecond // units that nobody uses are kept for so long
-	asksAfter = time.Second           // who lets others in without Redis asks after so long whether another client waits
+	asksAfter = time.Second           // who lets goroutines in without Redis asks after so long whether another client waits
 )
 
 // sharedTalk is the conversation of a SharedKey, and what the demand of its gate means for that: how long units stay that
-// nobody uses, and when they are renewed. It is a plain value, too.
+// nobody uses, and when Redis is asked whether another client waits. It is a plain value, too.
 type sharedTalk struct {
 	conversation.Conversation
 	capacity   int64
 	contention conversation.Contention
 	linger     conversation.Linger
-	renewAt    Moment // the units are to be renewed then; 0: nobody has asked for that
+	idle       bool // nobody used the units when they were to be renewed
 	answeredAt Moment
+	askedAt    Moment // when Redis was asked last, by whatever command, whether another client waits
+	admissions uint32 // of the gate when it was asked by a renewal
 	lastShown  uint64 // the last answer or call that showed the units
 	lastServed uint64 // the last answer or call that counted
 }
@@ -42,28 +44,19 @@ func (c *sharedTalk) contended() bool { return c.contention.Waits }
 
 // demand returns what d means for the conversation, and when to ask again.
 func (c *sharedTalk) demand(d *queue.Demand, now Moment) (conversation.Linger, conversation.Demand, Moment) {
-	u := conversation.Use{Used: d.Used, Readers: d.Readers > 0, Waiting: d.Waiting > 0, Idle: d.Idle, Admissions: d.Admissions}
+	waits := d.Waiting > 0 && d.Want <= c.capacity // otherwise somebody of this process has to leave first
+	u := conversation.Use{Used: d.Used, Readers: d.Readers > 0, Waiting: waits, Idle: d.Idle, Admissions: d.Admissions}
 	if c.usable() {
 		u.Units = c.Units
 	}
 	l, keep, until := c.linger.Keep(u, d.Keep, conversation.Moment(now))
 	at, demand := Moment(until), conversation.Demand{Keep: keep, Want: keep}
-	if d.Waiting > 0 && d.Want <= c.capacity { // otherwise somebody of this process has to leave first
+	if waits {
 		demand.Want, demand.Try = max(keep, d.Want), d.Try
 		demand.Again = d.Again && demand.Want == keep
 	}
-	renewAt := c.renewAt
-	if c.usable() && u.Readers && !u.Waiting && !c.contended() && c.Failures() == 0 {
-		if asks := c.answeredAt + asksAfter; renewAt == 0 || asks < renewAt {
-			renewAt = asks
-		}
-	}
-	if c.usable() && renewAt > 0 {
-		if demand.Renew = now >= renewAt; !demand.Renew {
-			at = min(at, renewAt)
-		} else if d.Used == 0 && d.Waiting == 0 { // what nobody uses is never renewed
-			demand.Keep, demand.Want = 0, 0
-		}
+	if c.idle && d.Used == 0 && d.Waiting == 0 { // what nobody uses is never renewed
+		demand.Keep, demand.Want = 0, 0
 	}
 	if d.Contended && d.TurnEnds > now {
 		at = min(at, d.TurnEnds)
@@ -82,10 +75,18 @@ func (c sharedTalk) next(d *queue.Demand, n uint64, now Moment) (sharedTalk, con
 	l, demand, at := c.demand(d, now)
 	c.linger = l
 	talk, cmd, until := c.Next(demand, n, conversation.Moment(now))
-	if c.Conversation = talk; cmd.N > 0 {
-		c.renewAt = 0
-	}
+	c.Conversation, c.idle = talk, false
 	return c.settled(), cmd, min(Moment(until), at)
+}
+
+// asks reports whether it is time for a renewal that asks whether another client waits: goroutines have come in without Redis,
+// and the message that says so may be lost.
+func (c *sharedTalk) asks(d *queue.Demand, now Moment) bool {
+	if !c.usable() || c.contended() || d.Admissions == c.admissions || now < c.askedAt+asksAfter {
+		return false
+	}
+	c.askedAt, c.admissions = now, d.Admissions
+	return true
 }
 
 // handle takes in an event: see conversation.Conversation.Handle. contended: another client waits, an answer or call says.
@@ -95,10 +96,7 @@ func (c sharedTalk) handle(e conversation.Event, contended bool, now Moment) (sh
 		c.contention, c.lastServed = c.contention.Answered(e.N, contended), e.N
 	}
 	if answers {
-		c.answeredAt = now
-	}
-	if e.Kind == conversation.Retry && c.usable() {
-		c = c.renew(now + e.After)
+		c.answeredAt, c.askedAt = now, now
 	}
 	talk, f := c.Handle(e, conversation.Moment(now))
 	if c.Conversation = talk; (answers || e.Kind == conversation.Called) && c.Units > 0 {
@@ -110,15 +108,7 @@ func (c sharedTalk) handle(e conversation.Event, contended bool, now Moment) (sh
 // settled forgets what was known of units that the client does not have any more.
 func (c sharedTalk) settled() sharedTalk {
 	if c.units() == 0 {
-		c.contention.Waits, c.renewAt = false, 0
-	}
-	return c
-}
-
-// renew makes the units be renewed at the moment at, at the latest.
-func (c sharedTalk) renew(at Moment) sharedTalk {
-	if c.renewAt == 0 || at < c.renewAt {
-		c.renewAt = max(at, 1)
+		c.contention.Waits = false
 	}
 	return c
 }

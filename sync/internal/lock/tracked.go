@@ -100,20 +100,13 @@ func untrack(g trackable) {
 func (l *Locks) Missing(ctx context.Context, some []*lettucecompat.Tracked) (there bool) {
 	var found atomic.Bool
 	var all sync.WaitGroup
-	shards := map[string][]*Held{}
+	shards, units := map[string][]*Held{}, map[string][]*SharedHeld{}
 	for _, t := range some {
-		switch g := t.Owner.(type) {
+		switch g, shard := t.Owner, l.wire.Shard(t.Key); g := g.(type) {
 		case *Held:
-			shard := l.wire.Shard(t.Key)
 			shards[shard] = append(shards[shard], g)
-		case *SharedHeld: // only a statement shows whether the units are still those of g, and it takes what is missing for lost
-			all.Go(func() {
-				ctx, cancel := context.WithTimeout(ctx, g.k.set.Timeout)
-				defer cancel()
-				if g.Renew(ctx, byTracking).Renewed {
-					found.Store(true)
-				}
-			})
+		case *SharedHeld:
+			units[shard] = append(units[shard], g)
 		}
 	}
 	for _, grants := range shards {
@@ -127,15 +120,31 @@ func (l *Locks) Missing(ctx context.Context, some []*lettucecompat.Tracked) (the
 				case lettucecompat.OutcomeOK:
 					found.Store(true)
 				case lettucecompat.OutcomeGone:
-					lease, c := grants[i].lease.Load(), renewal.Cause{Reason: renewal.ReasonGone, By: byTracking, Err: r.Err}
-					if !lease.Valid(l.leases.Now()) { // this process was stopped, and Redis has ended the lease
-						c = renewal.Cause{Reason: renewal.ReasonDeadline}
-					}
-					lease.Lose(c)
+					l.gone(grants[i].lease.Load(), byTracking, r.Err)
+				}
+			}
+		})
+	}
+	for _, grants := range units { // whether they are still those of the grant a renewal shows
+		all.Go(func() {
+			for i, r := range l.RenewUnits(ctx, grants, 0) {
+				if r.Renewed {
+					found.Store(true)
+				} else if r.Gone {
+					l.gone(grants[i].lease, byTracking, r.Err)
 				}
 			}
 		})
 	}
 	all.Wait()
 	return found.Load()
+}
+
+// gone concludes that Redis does not have a grant any more: by says what has shown that.
+func (l *Locks) gone(lease *renewal.Lease, by string, err error) {
+	c := renewal.Cause{Reason: renewal.ReasonGone, By: by, Err: err}
+	if !lease.Valid(l.leases.Now()) { // this process was stopped, and Redis has ended the lease
+		c = renewal.Cause{Reason: renewal.ReasonDeadline}
+	}
+	lease.Lose(c)
 }

@@ -1,0 +1,75 @@
+package lock
+
+import (
+	"context"
+	"time"
+
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+	"github.com/anteroom/anteroom/renewal"
+	"github.com/anteroom/anteroom/sync/internal/conversation"
+)
+
+// This file is how units are renewed: in batches, by a script that names the grant and says whether another client waits.
+
+// asked is what was known when a renewal was sent.
+type asked struct {
+	g       *SharedHeld
+	units   int64
+	last    uint64 // command
+	open    bool   // that was unanswered
+	deleted uint64 // see SharedKey.deleted
+}
+
+// RenewUnits renews the units of some grants of one shard, at most a batch of them, and takes in the answers. A grant that has
+// ended has an empty result.
+func (l *Locks) RenewUnits(ctx context.Context, grants []*SharedHeld, timeout time.Duration) []renewal.Result {
+	results := make([]renewal.Result, len(grants))
+	batch, of, questions := make([]lettucecompat.Renewal, 0, len(grants)), make([]int, 0, len(grants)), make([]asked, 0, len(grants))
+	for i, g := range grants {
+		if q, is := g.asks(); is {
+			batch = append(batch, lettucecompat.Renewal{Key: g.k.name, Grant: g.n, Units: q.units, Lease: g.k.set.Lease.For})
+			of, questions = append(of, i), append(questions, q)
+		}
+	}
+	for j, r := range l.wire.Renew(ctx, batch, timeout) {
+		results[of[j]] = questions[j].answered(r)
+	}
+	return results
+}
+
+// asks returns what a renewal of g is about; false: there is nothing to renew.
+func (g *SharedHeld) asks() (asked, bool) {
+	k := g.k
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return asked{g, k.talk.Units, k.talk.LastCommand().N, k.talk.Unanswered(), k.deleted}, k.talk.usable() && k.talk.Grant.Record == g.n
+}
+
+// answered takes in the answer to a renewal. It means nothing for units that a command was sent about since, whose own answer
+// says what has become of them; but what Redis has renewed lasts.
+func (q *asked) answered(r lettucecompat.RenewReply) renewal.Result {
+	g, k := q.g, q.g.k
+	res := renewal.Result{Renewed: r.Outcome == lettucecompat.OutcomeOK, Gone: r.Outcome == lettucecompat.OutcomeGone, SentAt: r.SentAt, Err: r.Err}
+	k.mu.Lock()
+	same := k.talk.usable() && k.talk.Grant.Record == g.n
+	settled := same && k.talk.LastCommand().N == q.last
+	switch {
+	case res.Gone:
+		res.Gone = settled
+	case res.Renewed && same:
+		g.lease.Extend(r.SentAt, k.set.Lease.For)
+		if k.deleted == q.deleted { // whoever has said so was wrong
+			k.deleted = 0
+		}
+		if settled && !q.open {
+			k.talk.contention = k.talk.contention.Answered(q.last, r.Contended)
+			if r.Units > q.units {
+				k.talk, _ = k.talk.handle(conversation.Event{Kind: conversation.Surplus}, false, k.l.now())
+			}
+		}
+		k.gate.Renewed(k.talk.contended(), g.deadline())
+	}
+	k.mu.Unlock()
+	k.kick()
+	return res
+}
