@@ -41,7 +41,7 @@ func (k *Key) Acquire(ctx context.Context, o *Owner, lease *Lease) error {
 		}
 	}
 	for left := false; ; left = true {
-		in, order, err := k.q.Acquire(w)
+		in, order, err := k.enqueue(&k.q, w)
 		if left {
 			k.l.settled()
 		}
@@ -61,7 +61,9 @@ func (k *Key) Acquire(ctx context.Context, o *Owner, lease *Lease) error {
 				k.oust()
 				k.kick() // there may be a place already
 			}
-			order, err := k.q.Park(ctx, w)
+			waits, end := k.limited(ctx, w, &k.talk)
+			order, err := k.q.Park(waits, w)
+			end()
 			if err != nil {
 				if err = k.gaveUp(w.Began, err); w.Takes && !isAnswer(err) && k.waitsForRedis(o) {
 					err = errUnanswered

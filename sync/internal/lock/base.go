@@ -1,11 +1,14 @@
 package lock
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+	"github.com/anteroom/anteroom/queue"
+	"github.com/anteroom/anteroom/sync/internal/conversation"
 )
 
 // base is what a Key and a SharedKey have in common.
@@ -20,9 +23,10 @@ type base struct {
 
 	mu       sync.Mutex
 	timer    *time.Timer
-	flying   int  // statements whose command has not returned
-	busy     bool // counted in Locks.unsettled, with a reference
-	silenced bool // the client is closed: nothing is stated at a time, only for somebody
+	tryAfter uint64 // the last command before the try came that waits, if one does: there is one at most
+	flying   int    // statements whose command has not returned
+	busy     bool   // counted in Locks.unsettled, with a reference
+	silenced bool   // the client is closed: nothing is stated at a time, only for somebody
 }
 
 // Name returns the key's name in Redis.
@@ -82,6 +86,33 @@ func (b *base) report(err error) {
 	shard := b.l.wire.Shard(b.name)
 	b.failed.Store(&shard)
 	b.l.cfg.Reporter.Failed(b, shard, err)
+}
+
+// enqueue lets w enter the queue q. For a try it notes which commands were sent before.
+func (b *base) enqueue(q *queue.Synchronizer, w *queue.Waiter) (in bool, order queue.Order, err error) {
+	if !w.Kind.IsTry() {
+		return q.Acquire(w)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if in, order, err = q.Acquire(w); !in && err == nil {
+		b.tryAfter = b.l.number.Load()
+	}
+	return in, order, err
+}
+
+// limited returns the context in which w waits. A try waits for one answer, and no longer than that may take. Where its own
+// command was sent, in the conversation c, that has this limit; where an answer to somebody else must come first, the context.
+func (b *base) limited(ctx context.Context, w *queue.Waiter, c *conversation.Conversation) (context.Context, context.CancelFunc) {
+	if w.Kind.IsTry() {
+		b.mu.Lock()
+		sent := c.LastCommand().N > b.tryAfter
+		b.mu.Unlock()
+		if !sent || b.set.Linger > 0 { // a second answer may decide
+			return context.WithTimeoutCause(ctx, b.set.Timeout, errUnanswered)
+		}
+	}
+	return ctx, func() {}
 }
 
 // wakeLocked sets the timer for until. k is the key whose base b is.

@@ -182,19 +182,23 @@ func (k *Key) nextLocked() *command {
 	return cmd
 }
 
-// checkTryLocked refuses a try in front that would have to wait for more than answers, the one to its acquire among them. A
-// pause after failures is not its own, so it does not wait for that.
+// checkTryLocked refuses a try in front that would have to wait for more than the answer to the first command that was sent after
+// it came. A pause after failures is not its own, so it does not wait for that.
 func (k *Key) checkTryLocked(now, pause Moment) {
 	if d := k.q.Demand(); d.Units > 0 || !d.Try {
 		return
 	}
+	asked := k.talk.LastCommand().N > k.tryAfter
 	switch {
-	case k.talk.State == conversation.Fresh:
-		k.q.Refuse(errLate)
-	case k.talk.InLine && now < k.patience:
-	case k.talk.InLine, now < Moment(k.talk.SilentUntil()), now < pause:
+	case now < Moment(k.talk.SilentUntil()), now < pause:
 		k.q.Refuse(ErrRefused)
-	case !k.talk.Unanswered():
+	case k.talk.Unanswered():
+	case asked && k.talk.State == conversation.Fresh:
+		k.q.Refuse(errLate)
+	case asked && k.talk.InLine && now < k.patience:
+	case asked && k.talk.InLine:
+		k.q.Refuse(ErrRefused)
+	default:
 		k.talk, _ = k.talk.Handle(conversation.Event{Kind: conversation.Retry}, conversation.Moment(now))
 	}
 }

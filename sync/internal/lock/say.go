@@ -178,20 +178,22 @@ func (l *Locks) rhythm(life time.Duration, ahead int, next time.Duration) time.D
 	return wait
 }
 
-// refuse fails those who must not wait for a further answer than this one to the last statement, and, where a person has to
-// change something, all that can be notified.
+// refuse fails a try that came before cmd was sent, the last command, to which a is the answer, and, where a person has to change
+// something, all that can be notified.
 func (k *Key) refuse(cmd *command, a *lettucecompat.Answer) {
+	order := queue.Nothing
 	k.mu.Lock()
-	last, patient := k.talk.LastCommand().N == cmd.N, k.l.now() < k.patience
-	k.mu.Unlock()
+	defer func() { k.mu.Unlock(); k.carryOut(order) }()
+	patient := k.l.now() < k.patience
 	switch {
-	case !last:
+	case k.talk.LastCommand().N != cmd.N:
+	case a.Outcome == lettucecompat.OutcomeFailed && lettucecompat.Permanent(a.Err):
+		order = k.q.Fail(failure(a.Outcome, a.Err))
+	case cmd.N <= k.tryAfter:
 	case a.Outcome == lettucecompat.OutcomeOK && a.Word == lettucecompat.WordWaits && patient:
 	case a.Outcome == lettucecompat.OutcomeOK && (a.Word == lettucecompat.WordRefused || a.Word == lettucecompat.WordWaits):
 		k.q.Refuse(ErrRefused)
 	case a.Outcome == lettucecompat.OutcomeOK && a.Word != lettucecompat.WordVoid:
-	case a.Outcome == lettucecompat.OutcomeFailed && lettucecompat.Permanent(a.Err):
-		k.carryOut(k.q.Fail(failure(a.Outcome, a.Err)))
 	default:
 		k.q.Refuse(failure(a.Outcome, cmp.Or(a.Err, errVoid)))
 	}
@@ -212,7 +214,7 @@ var errLate = &AnswerError{Err: errors.New("the answer came too late to rely on 
 // gaveUp says why a caller has not come in that has waited since the Moment came, until the queue said err: an
 // *AnswerError in place of the cause of its context where Redis is why.
 func (k *Key) gaveUp(came Moment, err error) error {
-	if isAnswer(err) {
+	if isAnswer(err) && err != errUnanswered { //nolint:errorlint // never wrapped
 		return err
 	}
 	k.mu.Lock()

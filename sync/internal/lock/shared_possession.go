@@ -90,7 +90,7 @@ func (k *SharedKey) enter(ctx context.Context, stay *queue.Stay, note any, admit
 		if !first {
 			w.Again()
 		}
-		in, order, err := k.gate.Acquire(w)
+		in, order, err := k.enqueue(&k.gate, w)
 		if k.l.closing.Load() { // BeginClose may have visited this gate before
 			k.gate.Close()
 			k.gate.Fail(ErrClosed)
@@ -106,7 +106,9 @@ func (k *SharedKey) enter(ctx context.Context, stay *queue.Stay, note any, admit
 			return err
 		}
 		if !in {
-			order, err := k.gate.Park(ctx, w)
+			waits, end := k.limited(ctx, w, &k.talk.Conversation)
+			order, err := k.gate.Park(waits, w)
+			end()
 			if order != queue.Nothing {
 				k.kick()
 			}
@@ -136,7 +138,7 @@ func (k *SharedKey) enter(ctx context.Context, stay *queue.Stay, note any, admit
 
 // gaveUp says why a caller has not come in that has waited since the Moment came, until the gate said err.
 func (k *SharedKey) gaveUp(came Moment, err error) error {
-	if isAnswer(err) {
+	if isAnswer(err) && err != errUnanswered { //nolint:errorlint // never wrapped
 		return err
 	}
 	k.mu.Lock()

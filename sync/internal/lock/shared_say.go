@@ -55,20 +55,19 @@ func (k *SharedKey) event(a *lettucecompat.UnitsAnswer, n uint64) conversation.E
 	return e
 }
 
-// refuse fails those who must not wait for a further answer than a, if that is to the last statement, and, where a person has
-// to change something, all that can be notified.
+// refuse is as that of a Key.
 func (k *SharedKey) refuse(s *conversation.Command, a *lettucecompat.UnitsAnswer) {
 	k.mu.Lock()
-	last := k.talk.LastCommand().N == s.N
-	k.mu.Unlock()
+	defer k.mu.Unlock()
 	switch {
-	case !last:
+	case k.talk.LastCommand().N != s.N: // a call has overtaken it
+	case a.Outcome == lettucecompat.OutcomeFailed && lettucecompat.Permanent(a.Err):
+		k.gate.Fail(failure(a.Outcome, a.Err))
+	case s.N <= k.tryAfter:
 	case a.Outcome == lettucecompat.OutcomeOK && (a.Word == lettucecompat.WordRefused || a.Word == lettucecompat.WordWaits):
 		k.gate.Refuse(ErrRefused)
 	case a.Outcome == lettucecompat.OutcomeOK && a.Word != lettucecompat.WordVoid:
-	case a.Outcome == lettucecompat.OutcomeFailed && lettucecompat.Permanent(a.Err):
-		k.gate.Fail(failure(a.Outcome, a.Err))
-	case s.Try:
+	default:
 		k.gate.Refuse(failure(a.Outcome, cmp.Or(a.Err, errVoid)))
 	}
 }
@@ -93,7 +92,7 @@ func (k *SharedKey) take(e conversation.Event, contended bool, s *conversation.C
 	called := more && (e.Kind == conversation.Called || before.InLine && s != nil)
 	failed, givenUp, missing := k.freedLocked(s, e, f, a)
 	switch {
-	case s != nil && k.talk.units() > 0 && !k.talk.usable(): // and its next answer has no end
+	case s != nil && s.N > k.tryAfter && k.talk.units() > 0 && !k.talk.usable(): // and its next answer has no end
 		k.gate.Refuse(errLate)
 	case f == conversation.Granted:
 		g = k.newGrantLocked()
