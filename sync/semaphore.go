@@ -15,8 +15,8 @@ import (
 // Make one with Manager.Semaphore or Manager.NewSemaphore; the zero Semaphore returns ErrConfig. It is cheap and holds no
 // state. It must not be copied after first use. All methods are safe for concurrent use.
 //
-// Processes may give different capacities, as in a rolling deploy: the least of those who hold counts, for all. A change
-// of what counts is reported as EventCapacity. Within one Manager the capacity of a key in use is one.
+// Processes may give different capacities, as in a rolling deploy: the least of those who hold counts, for all, and each process
+// says by EventCapacity that another one counts with another. Within one Manager the capacity of a key in use is one.
 type Semaphore struct{ sharedLock }
 
 // Semaphore returns the semaphore of key with so many units and Config.Defaults. What NewSemaphore would refuse is reported

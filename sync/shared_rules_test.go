@@ -280,7 +280,7 @@ func TestShared_S5_Tokens(t *testing.T) {
 
 func TestShared_S6_CapacitiesMayDiffer(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
-		a, rec := manager(t, s.client(), anteroom.Config{})
+		a, _ := manager(t, s.client(), anteroom.Config{})
 		b, _ := manager(t, s.client(), anteroom.Config{})
 		few := must[theHold](t)(b.Semaphore("k", 2).Acquire(bg, 1))
 		many := a.Semaphore("k", 5)
@@ -291,11 +291,6 @@ func TestShared_S6_CapacitiesMayDiffer(t *testing.T) {
 		ok(t, few.Release(bg))
 		time.Sleep(time.Second)
 		others := must[theHold](t)(many.TryAcquire(bg, 4))
-		time.Sleep(time.Second)
-		evs := rec.of(observe.EventCapacity)
-		if len(evs) != 2 || evs[0].Key != "k" || !strings.Contains(evs[0].Text, "5") || !strings.Contains(evs[0].Text, "2") {
-			t.Errorf("events %+v", evs)
-		}
 		ok(t, others.Release(bg))
 		ok(t, h.Release(bg))
 		if _, err := a.Semaphore("k", 5).Acquire(bg, 1); err != nil {

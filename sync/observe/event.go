@@ -33,7 +33,7 @@ const (
 	EventAlert            EventKind = "alert"         // AlertThreshold checks in a row failed
 	EventAlertCleared     EventKind = "alert_cleared" // the check passes again, or the hold ended
 	EventRecovery         EventKind = "recovery"      // the watchdog acted
-	EventCapacity         EventKind = "capacity"      // holders of a Semaphore count with different capacities, or no more so; Text names both
+	EventCapacity         EventKind = "capacity"      // another process counts with another capacity of a Semaphore, or has not been seen to for a lease; Text has both numbers, and which counts
 	EventClosing          EventKind = "closing"       // Close has waited for 5 seconds; Text says for how many holds of which classes
 )
 
@@ -48,7 +48,7 @@ type Event struct {
 	Holder   string     // the field in Redis: "<client id>:<n>"
 	Reason   LossReason // EventLost
 	Since    time.Time  // EventLost: as Error.Since; EventSelfLate and others: when it began
-	Owners   int        // EventLost: how many holds were notified; 0 if nobody held it at that moment
+	Owners   int        // EventLost: how many holds were notified; 0 if only callers of RLock or Weighted had it
 	Check    string     // alerts and recoveries: the watchdog's check
 	Text     string     // a sentence for people, which names no key; only EventRecovery may quote an answer of Redis
 	CallSite string     // where the hold was acquired, if recorded; EventLongWait, EventDeadlock: where Waits[0] waits; EventClosing: the oldest hold's

@@ -30,7 +30,7 @@ type reporter struct {
 	mu                    sync.Mutex
 	losses                []*Loss
 	givenUp               int
-	capacities            []int64
+	capacities            map[[2]int64]int // reports of how many units here and there
 }
 
 func (r *reporter) Failed(Named, string, error) { r.failed.Add(1) }
@@ -55,10 +55,13 @@ func (r *reporter) ReleaseGivenUp(AnyHeld) {
 	r.givenUp++
 }
 
-func (r *reporter) Capacity(_ *SharedKey, least int64) {
+func (r *reporter) Capacity(_ Named, here, there int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.capacities = append(r.capacities, least)
+	if r.capacities == nil {
+		r.capacities = map[[2]int64]int{}
+	}
+	r.capacities[[2]int64{here, there}]++
 }
 
 // notify is a Holder.

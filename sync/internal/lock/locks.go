@@ -43,9 +43,8 @@ type Reporter interface {
 	// ReleaseGivenUp: no answer showed how the release of g ended until the lease had ended what may have been left of
 	// it.
 	ReleaseGivenUp(g AnyHeld)
-	// Capacity: those who have units of k now count with so many in all, which is less than what its settings say, or no
-	// more so.
-	Capacity(k *SharedKey, least int64)
+	// Capacity: an answer says that this process counts with so many units of k here, and another one with so many there.
+	Capacity(k Named, here, there int64)
 }
 
 // Locks is one client of the locks in one Redis: the keys in use, the grants, and the leases of these.
@@ -97,7 +96,7 @@ func New(cfg Config) *Locks {
 		case *Held:
 			g.report(g.Loss())
 		case *SharedHeld:
-			l.cfg.Reporter.Lost(g, g.Loss())
+			g.report(g.Loss())
 			l.Unregister(g) // the report says what the watchdog has found of it
 		}
 	}

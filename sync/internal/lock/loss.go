@@ -24,7 +24,8 @@ type Loss struct {
 	Owner *Owner // whose it was; nil where nobody owned it
 	Note  any    // of the Holder
 
-	Shares []*Share // of an RWMutex or a Semaphore: whose it was
+	Shares  []*Share // of an RWMutex or a Semaphore: whose it was
+	Unnamed bool     // of one: there are others inside, or on their way out, whom nobody knows by name
 }
 
 // Someone returns one of those whose it was, or nil.

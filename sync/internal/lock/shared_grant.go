@@ -21,6 +21,7 @@ type SharedHeld struct {
 	// Guarded by SharedKey.mu.
 	owners   map[*Share]struct{} // inside, and known by name
 	left     []*Share            // who have exited, and are to be counted when its loss is notified
+	unnamed  bool                // so have others, who are not known by name
 	loss     *Loss               // set once
 	token    int64               // the newest that Redis has made; 0 without Fencing
 	made     Moment              // when that came
@@ -151,9 +152,11 @@ func (g *SharedHeld) Lost(c renewal.Cause) {
 	l.Shares = slices.Concat(owners, g.left)
 	if k.next != nil { // they are on their way out, and notified by their releases
 		l.Shares = append(l.Shares, k.next.by...)
+		g.unnamed = g.unnamed || k.next.unnamed
 	}
 	k.gate.Lose(g.n) // lets nobody in: there are no units before others are stated
 	k.lossy.Store(true)
+	l.Unnamed = g.unnamed || k.gate.Demand().Lost
 	k.next.end(ExitResult{ReleaseResult: ReleaseResult{Lost: l}})
 	k.next = nil
 	k.mu.Unlock()
@@ -173,6 +176,13 @@ func (g *SharedHeld) Lost(c renewal.Cause) {
 	k.exitedLocked(g)
 	k.mu.Unlock()
 	k.kick()
+}
+
+// report reports a loss of g. What is lost while nobody uses it nobody has lost: Held.report says the same of a lock that lingers.
+func (g *SharedHeld) report(l *Loss) {
+	if len(l.Shares) > 0 || l.Unnamed {
+		g.k.l.cfg.Reporter.Lost(g, l)
+	}
 }
 
 // exitedLocked: somebody has left. After the last one of a lost grant its units can be given back before the lease ends.

@@ -338,12 +338,13 @@ func (s *Share) Exit(ctx context.Context) ExitResult {
 
 // giving is what is given back of a grant because somebody has left, until an answer shows that it is free.
 type giving struct {
-	g      *SharedHeld
-	n      uint64        // of the command that states it
-	by     []*Share      // those who have left and are known by name
-	before *giving       // stated before, without an answer: one to this shows that it is free, too
-	over   chan struct{} // closed when it is known how it ended
-	r      ExitResult    // that, or how the first answer failed; guarded by SharedKey.mu
+	g       *SharedHeld
+	n       uint64        // of the command that states it
+	by      []*Share      // those who have left and are known by name
+	unnamed bool          // others have left
+	before  *giving       // stated before, without an answer: one to this shows that it is free, too
+	over    chan struct{} // closed when it is known how it ended
+	r       ExitResult    // that, or how the first answer failed; guarded by SharedKey.mu
 }
 
 func (b *giving) end(r ExitResult) {
@@ -369,12 +370,17 @@ func (k *SharedKey) giveBack(g *SharedHeld, by *Share, mayBeHeld bool, outLocked
 		}
 		if by != nil {
 			k.next.by = append(k.next.by, by)
+		} else {
+			k.next.unnamed = true
 		}
 		b = k.next
 	case by == nil && k.talk.Unanswered() && k.freeing != nil && k.freeing.g == g: // another one has stated it meanwhile
 		b = k.freeing
+		b.unnamed = true
 	case by != nil && lost && g.loss == nil:
 		g.left = append(g.left, by)
+	case lost && g.loss == nil:
+		g.unnamed = true
 	}
 	s := k.nextLocked()
 	mine := s != nil && b != nil && b == k.freeing

@@ -3,7 +3,6 @@ package lock
 import (
 	"cmp"
 	"context"
-	"time"
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/sync/internal/conversation"
@@ -113,19 +112,18 @@ func (k *SharedKey) take(e conversation.Event, contended bool, s *conversation.C
 			k.gate.Renewed(k.talk.contended(), g.deadline())
 		}
 	}
-	least := k.least
+	here, there := k.set.Capacity, int64(0)
 	if s != nil {
 		k.flying--
 		k.answer = a
-		if a.Capacity > 0 {
-			k.least = a.Capacity
+		if there = a.Capacity; there > 0 {
+			k.least = there
 		}
 	}
-	changed := k.least
 	k.mu.Unlock()
 	r := k.l.cfg.Reporter
-	if changed != least {
-		r.Capacity(k, changed)
+	if here > 0 && there > 0 && there != here {
+		r.Capacity(k, here, there)
 	}
 	if called {
 		r.Called(k, s != nil)
@@ -136,7 +134,7 @@ func (k *SharedKey) take(e conversation.Event, contended bool, s *conversation.C
 	case givenUp != nil:
 		r.ReleaseGivenUp(givenUp.g)
 	case missing != nil:
-		r.Lost(missing.g, missing.r.Lost)
+		missing.g.report(missing.r.Lost)
 	}
 }
 
@@ -159,13 +157,11 @@ func (k *SharedKey) freedLocked(s *conversation.Command, e conversation.Event, f
 		}
 		return failed, nil, nil
 	case f == conversation.Vanished && b.g == k.cur.Load() && b.r.Err == nil: // those who have not left are notified of the same loss
-		r.Lost = &Loss{Cause: b.g.missingLocked(), Shares: b.by}
-		b.g.left = append(b.g.left, b.by...)
+		r.Lost = &Loss{Cause: b.g.missingLocked(), Shares: b.by, Unnamed: b.unnamed}
+		b.g.left, b.g.unnamed = append(b.g.left, b.by...), b.g.unnamed || b.unnamed
 	case f == conversation.Missing:
-		r.Lost = &Loss{Cause: b.g.missingLocked(), Shares: b.by}
-		if len(b.by) > 0 || time.Now().Before(b.g.lease.Deadline()) {
-			missing = b
-		}
+		r.Lost = &Loss{Cause: b.g.missingLocked(), Shares: b.by, Unnamed: b.unnamed}
+		missing = b
 	}
 	b.end(r)
 	k.freeing = nil

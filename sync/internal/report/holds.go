@@ -2,7 +2,6 @@ package report
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -12,7 +11,7 @@ import (
 	"github.com/anteroom/anteroom/watchdog"
 )
 
-// This file reports single holds, capacities, and Close.
+// This file reports single holds, and Close.
 
 // Note is what a loss is reported with: how many holds were notified, and what the watchdog had said of the hold, which
 // it forgets when the grant is unregistered.
@@ -119,14 +118,4 @@ func eventOf(kind observe.EventKind, g lock.AnyHeld, c renewal.Cause) observe.Ev
 		Kind: kind, Key: g.Name(), Class: g.Settings().Class, Holder: g.Field(),
 		LastConfirmed: c.LastConfirmed, Deadline: c.Deadline, Failures: c.Failures, Lease: g.Terms().For,
 	}
-}
-
-// Capacity reports that those who hold the Semaphore count with so many units in all.
-func (p *Reports) Capacity(k *lock.SharedKey, least int64) {
-	own := k.Settings().Capacity
-	text := fmt.Sprintf("the capacity is %d here, and another holder counts with %d: the lesser one counts", own, least)
-	if least == own {
-		text = fmt.Sprintf("the capacity that counts is %d again, as here", own)
-	}
-	p.event(context.Background(), observe.Event{Kind: observe.EventCapacity, Key: k.Name(), Class: k.Settings().Class, Text: text})
 }

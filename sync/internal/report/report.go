@@ -38,11 +38,12 @@ type Config struct {
 
 // Reports are what one Manager reports.
 type Reports struct {
-	cfg      Config
-	to       observe.Observer // with all hooks
-	tracer   observe.Tracer
-	troubles troubles
-	batches  sync.WaitGroup // reports of renewals and of ended troubles; none begins once both are stopped
+	cfg        Config
+	to         observe.Observer // with all hooks
+	tracer     observe.Tracer
+	troubles   troubles
+	capacities capacities
+	batches    sync.WaitGroup // reports of renewals and of ended troubles; none begins once both are stopped
 
 	// Of the Manager, from Start on.
 	wire   *lettucecompat.Client
@@ -71,6 +72,7 @@ func New(cfg Config) *Reports {
 	p := &Reports{
 		cfg: cfg, to: allHooks(cfg.Observer), Scan: goroutines.Inspect,
 		queue: make(chan queued, queueLen), quit: make(chan struct{}), alerts: map[alert]bool{},
+		capacities: capacities{seen: map[difference]*differs{}},
 	}
 	if cfg.Tracer != nil {
 		p.tracer = *cfg.Tracer
@@ -88,7 +90,10 @@ func (p *Reports) Attach(wire *lettucecompat.Client, locks *lock.Locks, dog *wat
 }
 
 // Calm ends what reports by itself: no trouble ends any more. Settle waits for what is being reported.
-func (p *Reports) Calm() { p.troubles.stop() }
+func (p *Reports) Calm() {
+	p.troubles.stop()
+	p.capacities.stop()
+}
 
 // Settle waits until nothing that began before is being reported.
 func (p *Reports) Settle() { p.batches.Wait() }
