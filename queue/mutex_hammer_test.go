@@ -13,8 +13,8 @@ import (
 	"github.com/anteroom/anteroom/queue"
 )
 
-// redis plays the other side of a Synchronizer as package sync would: each StartAttempt asks until the key is granted
-// or nobody wants it, each SendRelease releases, and the answers are drawn at random.
+// redis plays the other side of a Mutex as package sync would: each Restate asks until the key is granted or nobody wants
+// it, each GiveBack releases, and the answers are drawn at random.
 type redis struct {
 	t        *testing.T
 	s        *synchronizer

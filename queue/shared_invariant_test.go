@@ -837,3 +837,40 @@ func TestShared_Peek(t *testing.T) {
 		must(x, "used", x.s.Demand().Used, int64(0))
 	})
 }
+
+// Who ends its entries one by one is inside until it Leaves, and enters no more after the last one. One that has to leave
+// before that keeps them.
+func TestShared_I9_EntriesAndStay(t *testing.T) {
+	rwGates(t, func(x *fixture) {
+		x.give(all)
+		w := x.comes(all, hold)
+		must(x, "Reenter", x.s.Reenter(w.w.Stay, false), nil)
+		end := func(wantLeft int, want bool) {
+			x.t.Helper()
+			left, ok := x.s.EndEntry(w.w.Stay)
+			must(x, "left", left, wantLeft)
+			must(x, "ended", ok, want)
+			must(x, "entries", x.s.Entries(w.w.Stay), left)
+		}
+		end(1, true)
+		end(0, true)
+		end(0, false)
+		must(x, "Reenter", x.s.Reenter(w.w.Stay, false), queue.ErrNotOwner)
+		must(x, "inside", x.s.Owner(), w.w.Stay)
+		r := x.waits(1, lock)
+		x.s.Leave(w.w.Stay)
+		r.mustBeIn()
+		x.s.ReleaseShared(1)
+		one, two := x.comes(1, hold), x.comes(1, hold)
+		x.s.Leave(one.w.Stay)
+		must(x, "a second Leave", x.s.Leave(one.w.Stay), queue.Nothing)
+		must(x, "the other one is inside", x.s.Demand().Readers, int64(1))
+		x.s.Leave(two.w.Stay)
+
+		w = x.comes(all, hold)
+		x.s.Leave(w.w.Stay)
+		must(x, "Reenter", x.s.Reenter(w.w.Stay, false), queue.ErrNotOwner)
+		end(0, true)
+		must(x, "Release", x.s.Exit(w.w), queue.Nothing)
+	})
+}
