@@ -1,9 +1,7 @@
 package queue_test
 
 import (
-	"context"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/anteroom/anteroom/queue"
@@ -809,32 +807,6 @@ func TestShared_MistakesPanic(t *testing.T) {
 		v.w.Reset()
 		v.w.Stay = &queue.Stay{Need: 1, Kind: hold}
 		must(x, "after Reset", x.enterAs(v.w).entered(), "in")
-	})
-}
-
-// The getters show who is inside and who waits.
-func TestShared_Peek(t *testing.T) {
-	inGate(t, all, true, func(x *fixture) {
-		x.give(all)
-		w := x.comes(all, lock)
-		since := time.Now()
-		w2, w3 := x.queues(all, hold), x.queues(1, lock)
-		must(x, "writer", x.s.Owner(), w.w.Stay)
-		infos := x.s.Waiting(1)
-		if len(infos) != 1 || infos[0].Goroutine != w2.w.Goroutine || !infos[0].Since.Equal(since) || infos[0].Kind != hold {
-			x.t.Fatalf("%+v", infos)
-		}
-		must(x, "all", len(x.s.Waiting(5)), 2)
-		x.linedUp(w2, w3)
-		x.s.Exit(w.w)
-		ctx, cancel := context.WithCancel(context.Background())
-		cancel()
-		for _, v := range []*party{w2, w3} {
-			_, err := x.s.Park(ctx, v.w)
-			must(x, "Wait", err, context.Canceled)
-		}
-		synctest.Wait()
-		must(x, "used", x.s.Demand().Used, int64(0))
 	})
 }
 
