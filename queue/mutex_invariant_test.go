@@ -337,9 +337,9 @@ func TestMutex_I9_CountStaysInItsBits(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		a := x.own(queue.NoNotify, 1, 1)
 		for range queue.MaxCount - 1 {
-			must(x, "ReenterTenure", x.s.Reenter(a.w.Stay, false), nil)
+			must(x, "Reenter", x.s.Reenter(a.w.Stay, false), nil)
 		}
-		must(x, "ReenterTenure", x.s.Reenter(a.w.Stay, false), queue.ErrCountLimit)
+		must(x, "Reenter", x.s.Reenter(a.w.Stay, false), queue.ErrCountLimit)
 		x.mustBe(queue.Owned, 0)
 		x.s.Lose(1)
 		must(x, "Reenter when lost", x.s.Reenter(a.w.Stay, true), queue.ErrCountLimit)

@@ -132,7 +132,7 @@ func TestMutex_LoseInEachState(t *testing.T) {
 func TestMutex_LossOfAHoldMovesOn(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		a, b := x.own(queue.Try|queue.Refusable, 1, 1), x.park(queue.Refusable, 2)
-		must(x, "ReenterTenure", x.s.Reenter(a.w.Stay, false), nil)
+		must(x, "Reenter", x.s.Reenter(a.w.Stay, false), nil)
 		x.mustLose(1, a, queue.Restate)
 		must(x, "Reenter", x.s.Reenter(a.w.Stay, false), queue.ErrNotOwner)
 		x.s.Grant(2)

@@ -166,7 +166,7 @@ func TestShared_I12_TheLastReaderLetsTheWriterIn(t *testing.T) {
 func TestShared_I12_WhoAddedInVainPassesOn(t *testing.T) {
 	rwGates(t, func(x *fixture) {
 		x.open(all)
-		x.s.AddReader() // as TryJoin does, which stops here
+		x.s.AddReader() // as AcquireShared does, which stops here
 		w := x.waits(all, lock)
 		w.mustWait()
 		x.s.Withdraw()
@@ -183,8 +183,8 @@ func TestShared_I13_NobodyComesInAfterTheDeadline(t *testing.T) {
 		x.open(all)
 		deadline := x.now() + time.Second
 		must(x, "Renewed", x.s.Renewed(false, deadline), queue.Nothing)
-		must(x, "TryJoin before it", x.s.AcquireShared(deadline-1), true)
-		must(x, "TryJoin at it", x.s.AcquireShared(deadline), false)
+		must(x, "AcquireShared before it", x.s.AcquireShared(deadline-1), true)
+		must(x, "AcquireShared at it", x.s.AcquireShared(deadline), false)
 		x.s.ReleaseShared(1)
 		time.Sleep(time.Second)
 		reader, writer := x.waits(1, lock), x.waits(all, hold)
@@ -206,8 +206,8 @@ func TestShared_I13_AContendedGateClosesAtTheEndOfTheTurn(t *testing.T) {
 		x.open(all)
 		end := x.s.Demand().TurnEnds
 		must(x, "Contended", x.s.Contended(), queue.Nothing)
-		must(x, "TryJoin before the end", x.s.AcquireShared(end-1), true)
-		must(x, "TryJoin at the end", x.s.AcquireShared(end), false)
+		must(x, "AcquireShared before the end", x.s.AcquireShared(end-1), true)
+		must(x, "AcquireShared at the end", x.s.AcquireShared(end), false)
 		time.Sleep(handOff)
 		v := x.queues(1, lock)
 		must(x, "order", v.order, queue.Restate)
