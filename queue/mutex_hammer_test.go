@@ -313,6 +313,7 @@ func TestMutex_I7_OneOfManyReleasesByTheWord(t *testing.T) {
 			for i := range exits {
 				wg.Go(func() { exits[i], _ = s.Release(w.Stay, queue.Linger) })
 			}
+			wg.Go(func() { s.Refuse(errRefused) }) // of nobody, but it closes the gate behind who is inside
 			next := &queue.Waiter{Stay: &queue.Stay{Need: 1, Kind: queue.NoNotify}}
 			in := false
 			for in = s.Demand().Lingers; !in; in = s.Demand().Lingers {

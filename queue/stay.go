@@ -72,7 +72,7 @@ func (e Exit) String() string {
 // may call it, and of several at once each ends another entry.
 func (s *Synchronizer) Release(w *Stay, next Next) (Exit, Order) {
 	claimed := false
-	if w.way != byMu && (next == Linger || next == HandOff && w.way == byWord) && w.count == 1 {
+	if w.way != byMu && (next == Linger || next == HandOff && w.way == byWord) {
 		var left bool
 		left, claimed = s.releaseByWord(w)
 		switch {
@@ -183,6 +183,8 @@ func (s *Synchronizer) Reenter(w *Stay, allowLost bool) error {
 		return ErrWasLost
 	case w.count == MaxCount:
 		return ErrCountLimit
+	case w.way != byMu:
+		s.closeLocked() // so that it leaves under mu: who leaves by the word does not look at the count
 	}
 	w.count++
 	return nil
