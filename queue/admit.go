@@ -152,7 +152,7 @@ func (s *Synchronizer) admitLocked(w *Waiter) {
 		admission = oneReader
 	}
 	word := s.word.Add(admission)
-	w.in, w.count, w.way, w.losses, w.number = true, 0, byMu, s.losses, numberOf(word)
+	w.in, w.count, w.way, w.losses, w.number = true, 1, byMu, s.losses, numberOf(word)
 	w.phase, w.Grant, w.HandOffs = phaseIn, s.grant.Load(), s.since(word-oneAdmission)
 }
 

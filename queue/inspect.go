@@ -123,7 +123,7 @@ func (s *Synchronizer) demandLocked() Demand {
 		d.Readers = int64(s.held) + int64(s.word.Load()&insideMask)
 	}
 	if o := s.owner.Load(); o != nil {
-		d.Owner, d.OwnerWaits = OwnerInfo{o.number, o.Goroutine, o.Kind, int(o.count) + 1}, s.selfWait
+		d.Owner, d.OwnerWaits = OwnerInfo{o.number, o.Goroutine, o.Kind, int(o.count)}, s.selfWait
 	}
 	return d
 }

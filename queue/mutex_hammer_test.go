@@ -13,8 +13,8 @@ import (
 	"github.com/anteroom/anteroom/queue"
 )
 
-// redis plays the other side of a Synchronizer as package sync would: each StartAttempt asks until the key is granted
-// or nobody wants it, each SendRelease releases, and the answers are drawn at random.
+// redis plays the other side of a Mutex as package sync would: each Restate asks until the key is granted or nobody wants
+// it, each GiveBack releases, and the answers are drawn at random.
 type redis struct {
 	t        *testing.T
 	s        *synchronizer
@@ -313,6 +313,7 @@ func TestMutex_I7_OneOfManyReleasesByTheWord(t *testing.T) {
 			for i := range exits {
 				wg.Go(func() { exits[i], _ = s.Release(w.Stay, queue.Linger) })
 			}
+			wg.Go(func() { s.Refuse(errRefused) }) // of nobody, but it closes the gate behind who is inside
 			next := &queue.Waiter{Stay: &queue.Stay{Need: 1, Kind: queue.NoNotify}}
 			in := false
 			for in = s.Demand().Lingers; !in; in = s.Demand().Lingers {

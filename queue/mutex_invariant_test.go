@@ -74,37 +74,6 @@ func TestMutex_I2_OneOrderPerNeed(t *testing.T) {
 	})
 }
 
-func TestMutex_I3_LeavesTheQueueOnce(t *testing.T) {
-	bothModes(t, func(x *fixture) {
-		x.own(queue.Refusable, 1, 1)
-		var parties []*party
-		for owner := range uint64(5) {
-			parties = append(parties, x.park(queue.Refusable, owner+2))
-		}
-		// Head, tail and middle are cancelled; a second end of the context and a failure after it change nothing.
-		for i, leaver := range []int{0, 4, 2} {
-			parties[leaver].giveUp()
-			parties[leaver].mustHaveLeft(errGiveUp, queue.Nothing)
-			parties[leaver].giveUp()
-			must(x, "waiting", x.s.Len(), 4-i)
-		}
-		var order []uint64
-		for _, info := range x.s.Waiting(-1) {
-			order = append(order, info.Goroutine)
-		}
-		if len(order) != 2 || order[0] != 3 || order[1] != 5 {
-			t.Fatalf("who is left: %v, want 3 and 5", order)
-		}
-		x.s.Release(x.s.Owner(), queue.HandOff)
-		parties[1].mustBeIn()
-		must(x, "Fail", x.s.Fail(errClosed), queue.Nothing)
-		parties[3].mustHaveLeft(errClosed, queue.Nothing)
-		parties[1].mustBeIn()
-		must(x, "waiting", x.s.Len(), 0)
-		x.drain()
-	})
-}
-
 // A woken heir that is cancelled passes its wake-up on: to the next waiter, or back to Redis.
 func TestMutex_I4_AnHeirThatLeavesPassesTheGrantOn(t *testing.T) {
 	bothModes(t, func(x *fixture) {
@@ -126,21 +95,6 @@ func TestMutex_I4_AnHeirThatLeavesPassesTheGrantOn(t *testing.T) {
 		last.wait().mustHaveLeft(errGiveUp, queue.GiveBack)
 		x.mustBe(queue.Releasing, 0)
 		x.released()
-	})
-}
-
-// A waiter behind the heir that is cancelled while the grant waits does not disturb it.
-func TestMutex_I4_AnotherThanTheHeirLeaves(t *testing.T) {
-	bothModes(t, func(x *fixture) {
-		a := x.own(queue.NoNotify, 1, 1)
-		heir, middle, tail := x.line(queue.Refusable, 2), x.park(queue.Refusable, 3), x.park(queue.Refusable, 4)
-		x.s.Release(a.w.Stay, queue.HandOff)
-		middle.giveUp()
-		middle.mustHaveLeft(errGiveUp, queue.Nothing)
-		tail.giveUp()
-		tail.mustHaveLeft(errGiveUp, queue.Nothing)
-		heir.wait().mustBeIn()
-		x.drain()
 	})
 }
 
@@ -219,43 +173,6 @@ func TestMutex_I5_FairAdmitsInOrderOfArrival(t *testing.T) {
 	})
 }
 
-// A waiter has been woken, the heir of a grant that was lost, and a First one is now before it: only the head is let in.
-func TestMutex_I5_OnlyTheHeadTakes(t *testing.T) {
-	inBubble(t, false, func(x *fixture) {
-		a := x.own(queue.Refusable, 1, 1)
-		b := x.line(queue.Refusable, 2)
-		x.mustExit(a.w.Stay, queue.HandOff, queue.HandedOff, queue.Nothing)
-		x.mustLose(1, nil, queue.Restate)
-		a.again("queued", queue.Nothing)
-		x.s.Grant(3)
-		b.wait().mustWait()
-		x.mustBe(queue.Owned, 1)
-		a.wait().mustBeIn()
-		b.mustWait()
-		x.drain()
-		b.mustBeIn()
-	})
-}
-
-func TestMutex_I6_NonFairNewcomerMayPass(t *testing.T) {
-	inBubble(t, false, func(x *fixture) {
-		a := x.own(queue.NoNotify, 1, 1)
-		head := x.line(queue.NoNotify, 2)
-		for id, kind := range []queue.Kind{queue.NoNotify, queue.Refusable, queue.Refusable | queue.NoNotify} {
-			x.mustExit(a.w.Stay, queue.HandOff, queue.HandedOff, queue.Nothing)
-			must(x, "Try", x.enter(queue.Try, 9).entered(), "refused")
-			a = x.enter(kind, uint64(id+3))
-			must(x, "Enter", a.entered(), "in")
-			must(x, "order", a.order, queue.Nothing)
-			must(x, "hand-offs", a.w.HandOffs, id+1)
-		}
-		head.wait().mustWait()
-		x.mustExit(a.w.Stay, queue.HandOff, queue.HandedOff, queue.Nothing)
-		head.mustBeIn()
-		x.drain()
-	})
-}
-
 // starve returns a head that was woken in vain after waiting for d, and the owner that passed it.
 func (x *fixture) starve(d time.Duration) (head, owner *party) {
 	x.t.Helper()
@@ -303,20 +220,6 @@ func TestMutex_I6_WhenTheNextIsNotOwed(t *testing.T) {
 		x.s.Release(owner.w.Stay, queue.HandOff)
 		must(x, "Enter after the owed head left", x.enter(queue.NoNotify, 5).entered(), "in")
 		fresh.wait()
-		x.drain()
-	})
-}
-
-// The next one may be a grant instead of a hand-off.
-func TestMutex_I6_OwedAcrossRedis(t *testing.T) {
-	inBubble(t, false, func(x *fixture) {
-		head, owner := x.starve(time.Second)
-		x.mustExit(owner.w.Stay, queue.EndTurn, queue.Final, queue.GiveBack)
-		x.released()
-		x.s.Grant(2)
-		late := x.line(queue.NoNotify, 4)
-		head.mustBeIn()
-		late.wait()
 		x.drain()
 	})
 }
@@ -434,9 +337,9 @@ func TestMutex_I9_CountStaysInItsBits(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		a := x.own(queue.NoNotify, 1, 1)
 		for range queue.MaxCount - 1 {
-			must(x, "ReenterTenure", x.s.Reenter(a.w.Stay, false), nil)
+			must(x, "Reenter", x.s.Reenter(a.w.Stay, false), nil)
 		}
-		must(x, "ReenterTenure", x.s.Reenter(a.w.Stay, false), queue.ErrCountLimit)
+		must(x, "Reenter", x.s.Reenter(a.w.Stay, false), queue.ErrCountLimit)
 		x.mustBe(queue.Owned, 0)
 		x.s.Lose(1)
 		must(x, "Reenter when lost", x.s.Reenter(a.w.Stay, true), queue.ErrCountLimit)
@@ -553,21 +456,6 @@ func TestMutex_I10_ATryGetsTheNextAnswer(t *testing.T) {
 	})
 }
 
-// A Try that enters again, since its grant was over, is a Try like any other.
-func TestMutex_I10_ATryAgain(t *testing.T) {
-	bothModes(t, func(x *fixture) {
-		try := x.own(queue.Try|queue.Refusable, 1, 1)
-		x.mustLose(1, try, queue.Restate)
-		try.again("queued", queue.Restate)
-		x.s.Grant(2)
-		try.wait().mustBeIn()
-		x.mustLose(2, try, queue.Restate)
-		x.own(queue.NoNotify, 2, 3)
-		try.again("refused", queue.Nothing)
-		x.drain()
-	})
-}
-
 func TestMutex_I11_AnEndedContextNeverComesIn(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		// Cancelled before Wait, granted before Wait: both are ready, a hundred times, and the rule is the same each
@@ -593,59 +481,6 @@ func TestMutex_I11_AnEndedContextNeverComesIn(t *testing.T) {
 		x.s.Fail(errClosed)
 		p.cancel(errGiveUp)
 		p.wait().mustHaveLeft(errClosed, queue.Nothing)
-	})
-}
-
-// An heir whose context has ended before it runs passes on what it was given, also if that is lost by then.
-func TestMutex_I11_AnEndedHeirPassesOn(t *testing.T) {
-	inBubble(t, true, func(x *fixture) {
-		for i, kind := range []queue.Kind{queue.Refusable, queue.NoNotify} {
-			grant := uint64(2*i + 1)
-			heir, next := x.line(kind, 1), x.park(queue.Refusable, 2)
-			x.s.Grant(grant)
-			heir.cancel(errGiveUp)
-			if x.s.Lose(grant); kind.CanNotify() {
-				x.mustBe(queue.Acquiring, 1)
-				heir.wait().mustHaveLeft(errGiveUp, queue.Nothing)
-			} else {
-				x.mustBe(queue.Lost, 1)
-				heir.wait().mustHaveLeft(errGiveUp, queue.Restate)
-			}
-			x.s.Grant(grant + 1)
-			next.mustBeIn()
-			must(x, "grant", next.w.Grant, grant+1)
-			x.drain()
-		}
-	})
-}
-
-// The state at that moment decides the effect of a cancellation, in every state.
-func TestMutex_LeavingInEachState(t *testing.T) {
-	bothModes(t, func(x *fixture) {
-		leave := func(state queue.State, want queue.Order) {
-			t.Helper()
-			p := x.park(queue.Refusable, 9)
-			must(x, "state", x.s.State(), state)
-			p.giveUp()
-			p.mustHaveLeft(errGiveUp, want)
-		}
-		lock := x.park(queue.NoNotify, 1)
-		leave(queue.Acquiring, queue.Nothing)
-		x.s.Grant(1)
-		lock.mustBeIn()
-		leave(queue.Owned, queue.Nothing)
-		x.s.Lose(1)
-		leave(queue.Lost, queue.Nothing)
-		x.s.Release(lock.w.Stay, queue.HandOff)
-		x.mustBe(queue.Free, 0)
-		lock = x.own(queue.NoNotify, 1, 2)
-		x.s.Release(lock.w.Stay, queue.HandOff)
-		leave(queue.Releasing, queue.Nothing)
-		x.released()
-		p := x.park(queue.Refusable, 2)
-		p.giveUp()
-		p.mustHaveLeft(errGiveUp, queue.Restate)
-		leave(queue.Acquiring, queue.Restate)
 	})
 }
 

@@ -7,64 +7,6 @@ import (
 	"github.com/anteroom/anteroom/queue"
 )
 
-func TestMutex_OneTurnFromFreeToFree(t *testing.T) {
-	bothModes(t, func(x *fixture) {
-		x.mustBe(queue.Free, 0)
-		p := x.park(queue.Refusable, 7)
-		must(x, "order", p.order, queue.Restate)
-		x.mustBe(queue.Acquiring, 1)
-		must(x, "Granted", x.s.Grant(42), true)
-		p.mustBeIn()
-		x.mustBe(queue.Owned, 0)
-		if p.w.Grant != 42 || p.w.HandOffs != 0 {
-			t.Fatalf("waiter: grant=%d handoffs=%d", p.w.Grant, p.w.HandOffs)
-		}
-		must(x, "Owner", x.s.Owner(), p.w.Stay)
-		x.mustExit(p.w.Stay, queue.HandOff, queue.Final, queue.GiveBack)
-		x.mustBe(queue.Releasing, 0)
-		must(x, "Grant while Releasing", x.s.Demand().Grant, 42)
-		x.released()
-		x.mustBe(queue.Free, 0)
-	})
-}
-
-func TestMutex_HandOffCountsAndNumbers(t *testing.T) {
-	bothModes(t, func(x *fixture) {
-		a := x.own(queue.NoNotify, 1, 5)
-		b := x.line(queue.Refusable, 2)
-		c := x.park(queue.NoNotify, 3)
-		must(x, "Enter's order", b.order, queue.Nothing)
-		x.mustExit(a.w.Stay, queue.HandOff, queue.HandedOff, queue.Nothing)
-		if x.p.Fair {
-			x.mustBe(queue.Owned, 1)
-		} else {
-			x.mustBe(queue.Granted, 2)
-		}
-		b.wait().mustBeIn()
-		must(x, "hand-offs of the second", b.w.HandOffs, 1)
-		x.mustExit(b.w.Stay, queue.HandOff, queue.HandedOff, queue.Nothing)
-		c.mustBeIn()
-		must(x, "hand-offs of the third", c.w.HandOffs, 2)
-		must(x, "grant", c.w.Grant, 5)
-		x.drain()
-	})
-}
-
-func TestMutex_ExitThatMayNotHandOffReleasesAndStartsAgain(t *testing.T) {
-	bothModes(t, func(x *fixture) {
-		a, b := x.own(queue.NoNotify, 1, 1), x.park(queue.NoNotify, 2)
-		x.mustExit(a.w.Stay, queue.EndTurn, queue.Final, queue.GiveBack)
-		b.mustWait()
-		x.mustBe(queue.Releasing, 1)
-		x.released()
-		x.mustBe(queue.Acquiring, 1)
-		must(x, "Granted", x.s.Grant(2), true)
-		b.mustBeIn()
-		must(x, "grant", b.w.Grant, 2)
-		x.drain()
-	})
-}
-
 func TestMutex_RefuseFailsOnlyATry(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		try := x.park(queue.Try|queue.NoNotify, 1)
@@ -148,39 +90,6 @@ func TestMutex_FailOfTheHeirPassesTheGrantOn(t *testing.T) {
 	})
 }
 
-// The heir of a fair queue is the owner already.
-func TestMutex_FailDoesNotReachAFairHeir(t *testing.T) {
-	inBubble(t, true, func(x *fixture) {
-		heir := x.line(queue.Refusable, 1)
-		x.s.Grant(1)
-		must(x, "Fail", x.s.Fail(errClosed), queue.Nothing)
-		heir.wait().mustBeIn()
-		x.drain()
-	})
-}
-
-func TestMutex_FailBehindAnOwner(t *testing.T) {
-	bothModes(t, func(x *fixture) {
-		x.own(queue.Refusable, 1, 1)
-		hold := x.park(queue.Refusable, 2)
-		must(x, "Fail", x.s.Fail(errClosed), queue.Nothing)
-		hold.mustHaveLeft(errClosed, queue.Nothing)
-		x.mustBe(queue.Owned, 0)
-		x.drain()
-	})
-}
-
-func TestMutex_AnAttemptContinuesForTheNextWaiter(t *testing.T) {
-	bothModes(t, func(x *fixture) {
-		first, second := x.park(queue.Refusable, 1), x.park(queue.Refusable, 2)
-		first.giveUp()
-		first.mustHaveLeft(errGiveUp, queue.Nothing)
-		x.s.Grant(1)
-		second.mustBeIn()
-		x.drain()
-	})
-}
-
 func TestMutex_LoseInEachState(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		x.mustLose(0, nil, queue.Nothing) // Free
@@ -223,7 +132,7 @@ func TestMutex_LoseInEachState(t *testing.T) {
 func TestMutex_LossOfAHoldMovesOn(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		a, b := x.own(queue.Try|queue.Refusable, 1, 1), x.park(queue.Refusable, 2)
-		must(x, "ReenterTenure", x.s.Reenter(a.w.Stay, false), nil)
+		must(x, "Reenter", x.s.Reenter(a.w.Stay, false), nil)
 		x.mustLose(1, a, queue.Restate)
 		must(x, "Reenter", x.s.Reenter(a.w.Stay, false), queue.ErrNotOwner)
 		x.s.Grant(2)

@@ -11,7 +11,7 @@ import (
 	"github.com/anteroom/anteroom/queue"
 )
 
-// rwGate is a Gate behind the methods of sync.RWMutex, as package sync has it: the moment is read once.
+// rwGate is a Synchronizer behind the methods of sync.RWMutex, as package sync has it: the moment is read once.
 type rwGate struct {
 	synchronizer
 	zero    time.Time

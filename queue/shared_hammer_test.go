@@ -13,7 +13,7 @@ import (
 	"github.com/anteroom/anteroom/queue"
 )
 
-// gateRedis plays the other side of a Gate as package sync would: one goroutine states what the gate needs, and the
+// gateRedis plays the other side of an RWMutex or a Semaphore as package sync would: one goroutine states what the gate needs, and the
 // answers are drawn at random: refusals, grants, calls to give way, losses.
 type gateRedis struct {
 	t    *testing.T
@@ -97,7 +97,7 @@ func (r *gateRedis) shrink(keep int64) {
 	if r.g.Shrink(keep) {
 		r.n.shrinks.Add(1)
 		if d := r.g.Demand(); d.Used > keep {
-			r.t.Errorf("I26: %d units are used, %d are kept", d.Used, keep)
+			r.t.Errorf("I17: %d units are used, %d are kept", d.Used, keep)
 		}
 		return
 	}
@@ -279,7 +279,7 @@ func (r *gateRedis) stay(p *place, w *queue.Waiter) {
 	if w.Kind.CanNotify() {
 		r.mu.Lock() // no loss now: a stay that has not ended excludes
 		if d := r.g.Demand(); !d.Lost && d.Grant == w.Grant && !(w.Need == all && d.Used == all || w.Need == 1 && d.Used >= 1) {
-			r.t.Errorf("I14: a stay with need %d: %+v", w.Need, d)
+			r.t.Errorf("I1: a stay with need %d: %+v", w.Need, d)
 		}
 		r.mu.Unlock()
 		if rand.IntN(2) == 0 {
@@ -308,7 +308,7 @@ func (r *gateRedis) stay(p *place, w *queue.Waiter) {
 func (p *place) read(t *testing.T) {
 	p.readers.Add(1)
 	if p.writers.Load() != 0 {
-		t.Error("I14: a reader beside a writer")
+		t.Error("I1: a reader beside a writer")
 	}
 	_ = p.value
 	p.readers.Add(-1)
@@ -316,7 +316,7 @@ func (p *place) read(t *testing.T) {
 
 func (p *place) write(t *testing.T) {
 	if p.writers.Add(1) != 1 || p.readers.Load() != 0 {
-		t.Error("I14: a writer beside another")
+		t.Error("I1: a writer beside another")
 	}
 	p.value++
 	p.writers.Add(-1)
@@ -338,7 +338,7 @@ func TestShared_HammerSemaphore(t *testing.T) {
 					return
 				}
 				if d := r.g.Demand(); d.Used > d.Units {
-					t.Errorf("I14: %+v", d)
+					t.Errorf("I1: %+v", d)
 				}
 				if w.Kind.CanNotify() || rand.IntN(2) == 0 {
 					r.obey(r.g.Exit(w))

@@ -1,9 +1,7 @@
 package queue_test
 
 import (
-	"context"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/anteroom/anteroom/queue"
@@ -168,7 +166,7 @@ func TestShared_I12_TheLastReaderLetsTheWriterIn(t *testing.T) {
 func TestShared_I12_WhoAddedInVainPassesOn(t *testing.T) {
 	rwGates(t, func(x *fixture) {
 		x.open(all)
-		x.s.AddReader() // as TryJoin does, which stops here
+		x.s.AddReader() // as AcquireShared does, which stops here
 		w := x.waits(all, lock)
 		w.mustWait()
 		x.s.Withdraw()
@@ -185,8 +183,8 @@ func TestShared_I13_NobodyComesInAfterTheDeadline(t *testing.T) {
 		x.open(all)
 		deadline := x.now() + time.Second
 		must(x, "Renewed", x.s.Renewed(false, deadline), queue.Nothing)
-		must(x, "TryJoin before it", x.s.AcquireShared(deadline-1), true)
-		must(x, "TryJoin at it", x.s.AcquireShared(deadline), false)
+		must(x, "AcquireShared before it", x.s.AcquireShared(deadline-1), true)
+		must(x, "AcquireShared at it", x.s.AcquireShared(deadline), false)
 		x.s.ReleaseShared(1)
 		time.Sleep(time.Second)
 		reader, writer := x.waits(1, lock), x.waits(all, hold)
@@ -208,8 +206,8 @@ func TestShared_I13_AContendedGateClosesAtTheEndOfTheTurn(t *testing.T) {
 		x.open(all)
 		end := x.s.Demand().TurnEnds
 		must(x, "Contended", x.s.Contended(), queue.Nothing)
-		must(x, "TryJoin before the end", x.s.AcquireShared(end-1), true)
-		must(x, "TryJoin at the end", x.s.AcquireShared(end), false)
+		must(x, "AcquireShared before the end", x.s.AcquireShared(end-1), true)
+		must(x, "AcquireShared at the end", x.s.AcquireShared(end), false)
 		time.Sleep(handOff)
 		v := x.queues(1, lock)
 		must(x, "order", v.order, queue.Restate)
@@ -812,28 +810,39 @@ func TestShared_MistakesPanic(t *testing.T) {
 	})
 }
 
-// The getters show who is inside and who waits.
-func TestShared_Peek(t *testing.T) {
-	inGate(t, all, true, func(x *fixture) {
+// Who ends its entries one by one is inside until it Leaves, and enters no more after the last one. One that has to leave
+// before that keeps them.
+func TestShared_I9_EntriesAndStay(t *testing.T) {
+	rwGates(t, func(x *fixture) {
 		x.give(all)
-		w := x.comes(all, lock)
-		since := time.Now()
-		w2, w3 := x.queues(all, hold), x.queues(1, lock)
-		must(x, "writer", x.s.Owner(), w.w.Stay)
-		infos := x.s.Waiting(1)
-		if len(infos) != 1 || infos[0].Goroutine != w2.w.Goroutine || !infos[0].Since.Equal(since) || infos[0].Kind != hold {
-			x.t.Fatalf("%+v", infos)
+		w := x.comes(all, hold)
+		must(x, "Reenter", x.s.Reenter(w.w.Stay, false), nil)
+		end := func(wantLeft int, want bool) {
+			x.t.Helper()
+			left, ok := x.s.EndEntry(w.w.Stay)
+			must(x, "left", left, wantLeft)
+			must(x, "ended", ok, want)
+			must(x, "entries", x.s.Entries(w.w.Stay), left)
 		}
-		must(x, "all", len(x.s.Waiting(5)), 2)
-		x.linedUp(w2, w3)
-		x.s.Exit(w.w)
-		ctx, cancel := context.WithCancel(context.Background())
-		cancel()
-		for _, v := range []*party{w2, w3} {
-			_, err := x.s.Park(ctx, v.w)
-			must(x, "Wait", err, context.Canceled)
-		}
-		synctest.Wait()
-		must(x, "used", x.s.Demand().Used, int64(0))
+		end(1, true)
+		end(0, true)
+		end(0, false)
+		must(x, "Reenter", x.s.Reenter(w.w.Stay, false), queue.ErrNotOwner)
+		must(x, "inside", x.s.Owner(), w.w.Stay)
+		r := x.waits(1, lock)
+		x.s.Leave(w.w.Stay)
+		r.mustBeIn()
+		x.s.ReleaseShared(1)
+		one, two := x.comes(1, hold), x.comes(1, hold)
+		x.s.Leave(one.w.Stay)
+		must(x, "a second Leave", x.s.Leave(one.w.Stay), queue.Nothing)
+		must(x, "the other one is inside", x.s.Demand().Readers, int64(1))
+		x.s.Leave(two.w.Stay)
+
+		w = x.comes(all, hold)
+		x.s.Leave(w.w.Stay)
+		must(x, "Reenter", x.s.Reenter(w.w.Stay, false), queue.ErrNotOwner)
+		end(0, true)
+		must(x, "Release", x.s.Exit(w.w), queue.Nothing)
 	})
 }

@@ -39,37 +39,6 @@ func (k Kind) CanNotify() bool { return k&NoNotify == 0 }
 // IsRefusable reports whether Fail may end the wait.
 func (k Kind) IsRefusable() bool { return k&Refusable != 0 }
 
-// Stay is what somebody has inside, from the admission to the last Release. Its caller keeps it among its own, and uses it
-// once: others read it as long as it is the owner's.
-type Stay struct {
-	// Goroutine is whose it is, or 0. This and the next two are set by the caller before Acquire.
-	Goroutine uint64
-	// Need is how many units it needs: the policy's All makes it exclusive. Downgrade makes it 1.
-	Need int32
-	// Kind is how its waiter waits.
-	Kind Kind
-
-	// The fields below are guarded by the Synchronizer's mu, but for way, which is not changed inside.
-
-	count  uint8 // entries beyond the first
-	in     bool  // it has not ended by a Release. A loss may have ended it, or the word: then it is not the owner any more
-	way    way
-	losses uint32 // the Synchronizer's when it came in
-	number uint32 // its admission's; see OwnerInfo
-}
-
-// way is how a stay has come in.
-type way uint8
-
-const (
-	byMu           way = iota
-	byWord             // while an heir was on its way
-	whileLingering     // by the word, too
-)
-
-// Is reports whether w is what i tells of, unless 2^29 admissions are between them.
-func (w *Stay) Is(i OwnerInfo) bool { return i.Count > 0 && w.number == i.Number }
-
 // phase is where a waiter is in its life. It only moves forward, until Reset or Again makes the waiter new.
 type phase uint8
 

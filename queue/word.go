@@ -82,7 +82,7 @@ func (s *Synchronizer) acquireByWord(w *Waiter) bool {
 	if word&(closedBit|exclusiveBit) != 0 || w.Kind&(Try|NoNotify) != NoNotify || !s.word.CompareAndSwap(word, word+oneAdmission|exclusiveBit) {
 		return false
 	}
-	w.in, w.way, w.number = true, byWord, numberOf(word+oneAdmission)
+	w.in, w.count, w.way, w.number = true, 1, byWord, numberOf(word+oneAdmission)
 	if word&lingersBit != 0 {
 		w.way = whileLingering
 	}

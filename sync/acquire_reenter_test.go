@@ -187,3 +187,37 @@ func TestExtendBesideReleaseIsNoLoss(t *testing.T) {
 		}
 	}
 }
+
+// A lock of any kind is held 255 times over at most.
+func TestReentering_TheLimitIsThatOfAllKinds(t *testing.T) {
+	s := newEmbedded(t)
+	m, _ := manager(t, s.client(), anteroom.Config{})
+	for name, acquire := range map[string]func(context.Context) (*anteroom.Hold, error){
+		"Mutex":   func(ctx context.Context) (*anteroom.Hold, error) { return m.Mutex("mutex").Acquire(ctx) },
+		"writer":  func(ctx context.Context) (*anteroom.Hold, error) { return m.RWMutex("writes").Acquire(ctx) },
+		"readers": func(ctx context.Context) (*anteroom.Hold, error) { return m.RWMutex("reads").RAcquire(ctx) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var holds []*anteroom.Hold
+			ctx := t.Context()
+			for range 255 {
+				h, err := acquire(ctx)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(holds) == 0 {
+					ctx = h.Context()
+				}
+				holds = append(holds, h)
+			}
+			if h, err := acquire(ctx); h != nil || !errors.Is(err, anteroom.ErrReentryLimit) {
+				t.Errorf("the 256th: %v", err)
+			}
+			for _, h := range holds {
+				if err := h.Release(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}

@@ -2,7 +2,6 @@ package lock
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/anteroom/anteroom/queue"
@@ -71,8 +70,8 @@ func (s *Share) Has() int64 {
 	return int64(s.Need)
 }
 
-// errExited is why Again does not enter.
-var errExited = errors.New("it has exited")
+// Entered returns how many Exits of s are due.
+func (s *Share) Entered() int { return s.g.k.gate.Entries(&s.Stay) }
 
 // Loss returns why the units of s are lost, nil while nobody has concluded that.
 func (s *Share) Loss() *Loss {
@@ -145,10 +144,10 @@ func (s *Share) lose(c renewal.Cause, margin time.Duration) bool {
 	if !s.Kind.CanNotify() {
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		return s.entered.Load() > 0 && g.lease.Lose(c)
+		return s.Entered() > 0 && g.lease.Lose(c)
 	}
 	k.mu.Lock()
-	if s.loss != nil || g.loss != nil || s.entered.Load() == 0 {
+	if s.loss != nil || g.loss != nil || s.Entered() == 0 {
 		k.mu.Unlock()
 		return false
 	}
@@ -161,7 +160,7 @@ func (s *Share) lose(c renewal.Cause, margin time.Duration) bool {
 	out := func() {
 		k.mu.Lock()
 		delete(g.owners, s)
-		k.gate.Release(&s.Stay, queue.HandOff)
+		k.gate.Leave(&s.Stay)
 		k.exitedLocked(g)
 		k.mu.Unlock()
 		k.kick()

@@ -215,7 +215,7 @@ func (k *SharedKey) State() SharedState {
 	s := SharedState{Demand: k.gate.Demand(), Capacity: k.least, Held: k.cur.Load(), Valid: k.talk.usable()}
 	if g := s.Held; g != nil {
 		for o := range g.owners {
-			s.Entries += int(o.entered.Load())
+			s.Entries += o.Entered()
 			if o.whole() {
 				s.Writes = o
 			}

@@ -141,7 +141,7 @@ func TestShared_S4_ALossInTheMiddleOfAnExit(t *testing.T) {
 	g.lease.Lose(renewal.Cause{Reason: renewal.ReasonWatchdog}) // Exit has just found the lease valid
 	r := k.giveBack(g, s, false, func() {
 		delete(g.owners, s)
-		k.gate.Release(&s.Stay, queue.HandOff)
+		k.gate.Leave(&s.Stay)
 	})
 	if r.Lost == nil {
 		t.Errorf("%+v", r)

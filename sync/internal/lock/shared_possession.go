@@ -22,11 +22,10 @@ type Share struct {
 	CallSite string       // "" unless call sites are recorded
 	Holder   SharedHolder // nil: nobody is notified
 
-	g       *SharedHeld
-	token   int64
-	since   Moment
-	entered atomic.Int32 // times, that have not exited
-	writes  int          // of them those that write; guarded by SharedKey.mu
+	g      *SharedHeld
+	token  int64
+	since  Moment
+	writes int // of them those that write; guarded by SharedKey.mu
 
 	until   atomic.Int64 // the Moment at which it ends by itself; 0: never. See Limit
 	stopped atomic.Bool  // StopRenewing was called
@@ -55,13 +54,12 @@ func (k *SharedKey) Acquire(ctx context.Context, s *Share) error {
 		}
 		s.g, s.since = g, now
 		s.token, wait = g.tokenLocked(s, now)
-		s.entered.Store(1)
 		if s.whole() {
 			s.writes = 1
 		}
 		g.owners[s] = struct{}{}
 		return true, wait
-	}, func() { k.gate.Release(&s.Stay, queue.HandOff) })
+	}, func() { k.gate.Leave(&s.Stay) })
 }
 
 // Enter brings in so many units that nobody knows by name: a reader of an RWMutex, or permits of a Semaphore. Nobody can
@@ -220,15 +218,7 @@ func (s *Share) Err() *Loss {
 
 // Again enters once more, if s is inside. One more Exit is due then.
 func (s *Share) Again() error {
-	for {
-		n := s.entered.Load()
-		switch {
-		case n <= 0:
-			return errExited
-		case s.entered.CompareAndSwap(n, n+1):
-			return nil
-		}
-	}
+	return s.g.k.gate.Reenter(&s.Stay, false)
 }
 
 // ErrReads is why AgainToWrite does not enter.
@@ -269,7 +259,7 @@ func (s *Share) Downgrade() {
 func (s *Share) downgrade() {
 	k := s.g.k
 	k.mu.Lock()
-	becomes := s.whole() && s.writes == 0 && s.entered.Load() > 0
+	becomes := s.whole() && s.writes == 0 && s.Entered() > 0
 	if becomes {
 		k.gate.Downgrade(&s.Stay)
 	}
@@ -283,22 +273,21 @@ func (s *Share) downgrade() {
 // back immediately, it waits for the first answer, and where that confirms nothing, for what repetitions bring, within two
 // time limits of a command in all. A ctx that ends meanwhile ends the wait, not the release.
 func (s *Share) Exit(ctx context.Context) ExitResult {
-	switch left := s.entered.Add(-1); {
+	g, k := s.g, s.g.k
+	switch left, ok := k.gate.EndEntry(&s.Stay); {
+	case !ok:
+		return ExitResult{Stale: true}
 	case left > 0:
 		s.downgrade() // the last one that writes may have left
 		return ExitResult{Nested: true}
-	case left < 0:
-		s.entered.Add(1)
-		return ExitResult{Stale: true}
 	}
-	g, k := s.g, s.g.k
 	k.l.Unregister(s)
 	outLocked := func() {
 		if s.timer != nil {
 			s.timer.Stop()
 		}
 		delete(g.owners, s)
-		k.gate.Release(&s.Stay, queue.HandOff)
+		k.gate.Leave(&s.Stay)
 		k.exitedLocked(g)
 	}
 	if loss := s.Err(); loss != nil {

@@ -8,6 +8,108 @@ import (
 	"github.com/anteroom/anteroom/queue"
 )
 
+// A waiter that enters again is before all that came after it, in whatever state it finds the queue.
+func TestMutex_AgainInEachState(t *testing.T) {
+	bothModes(t, func(x *fixture) {
+		a := x.own(queue.Refusable, 1, 1)
+		x.mustLose(1, a, queue.Restate)
+		a.again("queued", queue.Restate) // Free
+		x.s.Grant(2)
+		a.wait().mustBeIn()
+		if a.w.Grant != 2 || a.w.Goroutine != 1 || a.w.Kind != queue.Refusable || a.w.Note != uint64(1) {
+			t.Fatalf("%+v", a.w)
+		}
+
+		b := x.park(queue.Refusable, 2)
+		x.mustLose(2, a, queue.Restate)
+		a.again("queued", queue.Nothing) // Acquiring
+		x.lined(1, 2)
+		x.s.Grant(3)
+		a.wait().mustBeIn()
+
+		x.mustLose(3, a, queue.Restate)
+		x.s.Grant(4)
+		b.mustBeIn()
+		c := x.park(queue.Refusable, 3)
+		a.again("queued", queue.Nothing) // Owned
+		x.lined(1, 3)
+		x.mustExit(b.w.Stay, queue.EndTurn, queue.Final, queue.GiveBack)
+		b.again("queued", queue.Nothing) // Releasing
+		x.lined(2, 1, 3)
+		a.wait()
+		b.wait()
+		x.released()
+		x.drain()
+		c.mustBeIn()
+
+		d := x.own(queue.NoNotify, 4, 5)
+		x.mustLose(5, d, queue.Restate)
+		x.mustExit(d.w.Stay, queue.EndTurn, queue.WasLost, queue.Nothing)
+		e := x.own(queue.NoNotify, 5, 6)
+		x.mustLose(6, e, queue.Restate)
+		d.again("queued", queue.Nothing) // Lost
+		x.mustExit(e.w.Stay, queue.HandOff, queue.WasLost, queue.Restate)
+		d.wait()
+		x.drain()
+	})
+}
+
+// An admitted waiter can be used again. It parks on the channel that it has, and is woken by its own wake-up only,
+// never by one meant for its previous use.
+func TestMutex_ResetWaiterParksAgain(t *testing.T) {
+	bothModes(t, func(x *fixture) {
+		a := x.own(queue.NoNotify, 1, 5)
+		b := x.park(queue.NoNotify, 2)
+		x.mustExit(a.w.Stay, queue.HandOff, queue.HandedOff, queue.Nothing)
+		b.mustBeIn()
+		a.w.Reset()
+		if a.w.Grant != 0 || a.w.HandOffs != 0 || a.w.First {
+			x.t.Fatalf("something is left: %+v", a.w)
+		}
+		a.w.Stay = &queue.Stay{Need: 1, Kind: queue.NoNotify, Goroutine: 3}
+		again := x.enterAs(a.w).wait()
+		again.mustWait()
+		x.mustExit(b.w.Stay, queue.HandOff, queue.HandedOff, queue.Nothing)
+		again.mustBeIn()
+		must(x, "hand-offs", again.w.HandOffs, 2)
+		x.drain()
+	})
+}
+
+// Only an admitted waiter is known to have read every wake-up.
+func TestMutex_ResetOfAWaiterThatDidNotComeInPanics(t *testing.T) {
+	bothModes(t, func(x *fixture) {
+		mustPanic(x, "new", func() { new(queue.Waiter).Reset() })
+		a := x.own(queue.NoNotify, 1, 5)
+		b := x.park(queue.Refusable, 2)
+		mustPanic(x, "queued", b.w.Reset)
+		b.giveUp()
+		mustPanic(x, "left", b.w.Reset)
+		x.mustExit(a.w.Stay, queue.HandOff, queue.Final, queue.GiveBack)
+	})
+}
+
+// A goroutine learns without a lock whether it is the owner, and whether it owns by a NoNotify kind.
+func TestMutex_OwnedBy(t *testing.T) {
+	for kind, byLock := range map[queue.Kind]bool{queue.NoNotify: true, queue.Try | queue.Refusable | queue.NoNotify: true, queue.Refusable: false, queue.Try | queue.Refusable: false} {
+		bothModes(t, func(x *fixture) {
+			a := x.own(kind, 7, 5)
+			check := func(owner uint64, wantOwned, wantByLock bool) {
+				x.t.Helper()
+				if owned, by := x.s.OwnedBy(owner); owned != wantOwned || by != wantByLock {
+					x.t.Fatalf("%v: OwnedBy(%d) = %v, %v", kind, owner, owned, by)
+				}
+			}
+			check(7, true, byLock)
+			check(8, false, false)
+			check(0, false, false)
+			x.mustExit(a.w.Stay, queue.HandOff, queue.Final, queue.GiveBack)
+			check(7, false, false)
+			check(0, false, false)
+		})
+	}
+}
+
 func TestMutex_InspectionShowsWhoWaits(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		began := time.Now()
@@ -41,32 +143,6 @@ func TestMutex_InspectionShowsWhoWaits(t *testing.T) {
 		ids := x.s.AppendWaiting([]uint64{9})
 		must(x, "AppendWaiting", [3]uint64(ids), [3]uint64{9, 2, 3})
 		x.drain()
-	})
-}
-
-// The first waiter is the one that has waited longest; once that one has left the queue, another is first.
-func TestMutex_LengthAndFirstWait(t *testing.T) {
-	bothModes(t, func(x *fixture) {
-		line := func(length int, first time.Duration) {
-			x.t.Helper()
-			f, listed := x.s.Peek(1)
-			must(x, "length", f.Waiting, length)
-			if length > 0 {
-				must(x, "the first one's wait", time.Since(listed[0].Since), first)
-			}
-		}
-		line(0, 0)
-		x.own(queue.NoNotify, 1, 1)
-		line(0, 0)
-		first := x.park(queue.Refusable, 2)
-		time.Sleep(time.Minute)
-		x.park(queue.NoNotify, 3)
-		time.Sleep(time.Second)
-		line(2, time.Minute+time.Second)
-		first.giveUp()
-		line(1, time.Second)
-		x.drain()
-		line(0, 0)
 	})
 }
 
