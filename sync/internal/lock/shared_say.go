@@ -125,7 +125,9 @@ func (k *SharedKey) take(e conversation.Event, contended bool, s *conversation.C
 	least := k.least
 	if s != nil {
 		k.flying--
-		k.answer = a
+		if s.N == k.talk.LastCommand().N { // who gives up is not told of an older one
+			k.answer = a
+		}
 		if a.Capacity > 0 {
 			k.least = a.Capacity
 		}
