@@ -23,7 +23,7 @@ type SharedKey struct {
 
 	// Guarded by mu.
 	talk    sharedTalk
-	answer  *lettucecompat.UnitsAnswer // to the last statement
+	answer  *lettucecompat.UnitsAnswer // to the last statement that has one
 	deleted uint64                     // the newest record of which somebody says that it was deleted on purpose
 	least   int64                      // the capacity that counts
 	ended   Moment                     // when units were given back last

@@ -115,7 +115,9 @@ func (k *SharedKey) take(e conversation.Event, contended bool, s *conversation.C
 	here, there := k.set.Capacity, int64(0)
 	if s != nil {
 		k.flying--
-		k.answer = a
+		if s.N == k.talk.LastCommand().N { // who gives up is not told of an older one
+			k.answer = a
+		}
 		if there = a.Capacity; there > 0 {
 			k.least = there
 		}
