@@ -72,15 +72,16 @@ func (m *Manager) Now() time.Duration {
 // nobody has noticed yet stays unnoticed.
 func (m *Manager) Glance() time.Duration { return time.Since(m.clock.base) }
 
-// Present returns the present moment as Lease.Until counts: with the suspensions that were noticed. It searches for another one
-// at most every 10 ms, so that it costs as little as Glance.
-func (m *Manager) Present() time.Duration {
-	c, now := m.clock, m.Glance()
+// Present is Now at the price of Glance: it searches for a suspension at most every 10 ms. slept is how long the machine was
+// suspended in all, as far as that was noticed.
+func (m *Manager) Present() (now, slept time.Duration) {
+	c := m.clock
+	now = m.Glance()
 	if int64(now)-c.looked.Load() > lookEvery {
 		mono, _ := c.read(time.Now())
 		c.looked.Store(mono)
 	}
-	return time.Duration(c.present(now))
+	return now, time.Duration(c.epoch.Load().slept)
 }
 
 // read returns what the monotonic clock showed at t, which was read with time.Now, and how

@@ -153,7 +153,7 @@ func Usable(first, margin time.Duration) time.Duration { return first - min(marg
 // monotonic reading. It keeps its last value when the lease is lost or ended.
 func (l *Lease) Deadline() time.Time { return l.shard.m.clock.time(l.deadline.Load()) }
 
-// Until is Deadline as Manager.Present counts.
+// Until is Deadline as the time since Manager.Zero, in which the machine was also suspended.
 func (l *Lease) Until() time.Duration { return time.Duration(l.deadline.Load()) }
 
 // LastConfirmed returns when the last command that Redis confirmed was sent:

@@ -350,3 +350,26 @@ func TestSuspended_HurryAfterASuspension(t *testing.T) {
 		equal(t, "sent", s.count(), 1)
 	})
 }
+
+// Present searches for a suspension that nobody has seen, at most every 10 ms.
+func TestSuspended_PresentSearches(t *testing.T) {
+	s, k := &sender{}, &losses{}
+	synctest.Test(t, func(t *testing.T) {
+		var machine laptop
+		m := machine.manager(renewal.Config{Sender: s})
+		defer m.Stop()
+		l := m.Add(unrenewed(1, k))
+		time.Sleep(20 * time.Millisecond)
+		now, slept := m.Present()
+		equal(t, "before", now+slept < l.Until(), true)
+		machine.sleep(time.Hour)
+		now, slept = m.Present()
+		equal(t, "a moment after a search", slept, 0)
+		equal(t, "the moment", now, m.Glance())
+		time.Sleep(11 * time.Millisecond)
+		now, slept = m.Present()
+		equal(t, "after the next one", slept, time.Hour)
+		equal(t, "valid", now+slept < l.Until(), false)
+		synctest.Wait()
+	})
+}

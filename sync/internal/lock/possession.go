@@ -172,4 +172,7 @@ func (s *Share) lose(c renewal.Cause, margin time.Duration) bool {
 
 // Join is the way in for a reader that nobody knows by name, while the gate is open. The key may be over: its gate is
 // closed then. False: the caller must call Enter.
-func (k *SharedKey) Join() bool { return k.gate.AcquireShared(k.l.leases.Present()) }
+func (k *SharedKey) Join() bool {
+	now, slept := k.l.leases.Present()
+	return k.gate.AcquireShared(now + slept - Moment(k.slept.Load()))
+}

@@ -20,6 +20,7 @@ type SharedKey struct {
 	gate  queue.Synchronizer
 	cur   atomic.Pointer[SharedHeld] // the last grant
 	lossy atomic.Bool                // it was lost, and somebody inside has not left
+	slept atomic.Int64               // the suspensions that the deadline of the gate counts with
 
 	// Guarded by mu.
 	talk    sharedTalk

@@ -48,8 +48,12 @@ func (k *SharedKey) newGrantLocked() *SharedHeld {
 // at is the time of a moment, as package renewal needs it.
 func (k *SharedKey) at(m Moment) time.Time { return k.l.leases.Dated(k.l.zero.Add(m)) }
 
-// deadline is until when the units may be relied on, as renewal.Manager.Present counts.
-func (g *SharedHeld) deadline() Moment { return g.lease.Until() }
+// deadline is until when the units may be relied on, if the machine is not suspended before that: see SharedKey.Join.
+func (g *SharedHeld) deadline() Moment {
+	_, slept := g.k.l.leases.Present()
+	g.k.slept.Store(int64(slept))
+	return g.lease.Until() - slept
+}
 
 // Names returns the key and the field, for renewals; nothing while nobody uses the units, which then go back.
 func (g *SharedHeld) Names() (key, field string) {

@@ -65,7 +65,7 @@ func (k *SharedKey) Acquire(ctx context.Context, s *Share) error {
 // Enter brings in so many units that nobody knows by name: a reader of an RWMutex, or permits of a Semaphore. Nobody can
 // notify them of a loss, which keeps others of this process out until they have left. Otherwise it is as Acquire.
 func (k *SharedKey) Enter(ctx context.Context, kind queue.Kind, units int64) error {
-	if k.gate.AcquireShared(k.l.leases.Present()) { // never of a Semaphore
+	if k.Join() { // never of a Semaphore
 		return nil
 	}
 	return k.enter(ctx, &queue.Stay{Kind: kind | queue.NoNotify, Need: int32(units)}, nil, func(*queue.Waiter) (bool, time.Duration) {

@@ -153,7 +153,9 @@ func TestShared_NoQuestionsInAnOutage(t *testing.T) {
 		}
 	}
 	eventually(t, "the call lease was renewed", func() bool { return k.Held().lease.Renewals() > 0 })
-	end := f.hold(&f.commands)
+	failing := make(chan struct{})
+	close(failing)
+	f.commands.Store(&failing)
 	k.Held().lease.Hurry()
 	eventually(t, "the renewal fails", func() bool { return !k.Held().lease.Healthy() })
 	tries := f.held.Load()
@@ -165,7 +167,7 @@ func TestShared_NoQuestionsInAnOutage(t *testing.T) {
 	if n := f.held.Load() - tries; n > 1 { // the next try is due after a quarter of the period
 		t.Errorf("%d more commands in 3 s", n)
 	}
-	end()
+	f.commands.Store(nil)
 	k.Held().lease.Hurry()
 	k.Leave(1)
 	k.Leave(1)
