@@ -115,8 +115,8 @@ func (g *SharedHeld) Loss() *Loss {
 	return g.loss
 }
 
-// lossOr returns why the grant is lost, or, where nobody has concluded that yet, that it is over for the reason.
-func (g *SharedHeld) lossOr(reason renewal.Reason) *Loss {
+// LossOr returns why the grant is lost, or, where nobody has concluded that yet, that it is over for the reason.
+func (g *SharedHeld) LossOr(reason renewal.Reason) *Loss {
 	if l := g.Loss(); l != nil {
 		return l
 	}
