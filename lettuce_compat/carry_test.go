@@ -46,7 +46,6 @@ func crowd(t *testing.T, b *bed) (c *lettucecompat.Client, g *gate) {
 
 // TestWire_I7_ACallerThatCarriesItselfIsFree: exactly at its limit, whatever it waits for.
 func TestWire_I7_ACallerThatCarriesItselfIsFree(t *testing.T) {
-	t.Parallel()
 	for _, tc := range []struct {
 		name    string
 		fault   func(b *bed, c *lettucecompat.Client)
@@ -61,6 +60,7 @@ func TestWire_I7_ACallerThatCarriesItselfIsFree(t *testing.T) {
 		}, failed},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
+			noPooledTimers()
 			synctest.Test(t, func(t *testing.T) {
 				b := onMini(t, mindful, func(o *redis.Options) { o.PoolSize = 1 })
 				c := b.client(t)

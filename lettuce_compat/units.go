@@ -46,7 +46,8 @@ type UnitsStatement struct {
 	Again      bool // wait in line even if Redis leaves enough
 	// Terms.Capacity says whether it is a Semaphore.
 	Terms *Terms
-	// LastToken is the last token that was handed out from units that are given back. It needs Terms.Fenced.
+	// LastToken is the last token that was handed out from the units in the process; 0 once a statement with it was answered.
+	// It needs Terms.Fenced.
 	LastToken int64
 	Timeout   time.Duration // 0: Options.CommandTimeout
 	MayBeHeld bool          // see Statement.MayBeHeld

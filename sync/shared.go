@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/anteroom/anteroom/queue"
+	"github.com/anteroom/anteroom/renewal"
 	"github.com/anteroom/anteroom/sync/internal/lock"
 	"github.com/anteroom/anteroom/sync/observe"
 )
@@ -262,10 +263,8 @@ func (s *sharedLock) leave(op string, units int64) {
 			panic(p)
 		}
 	}()
-	lost := k.Lossy()
-	k.Leave(units)
-	if lost != nil {
-		l := lost.Loss()
+	if lost := k.Leave(units); lost != nil {
+		l := lost.LossOr(renewal.ReasonDeadline)
 		e := s.m.lossError(op, s.key, l)
 		s.m.reports.UnlockLost(lost, "", l.Cause, e.Since, e.Err)
 	}

@@ -120,10 +120,10 @@ if there and now >= h.next then scan() end
 local gone = have == 'p' and r.units == 0 and not (l and l.own) and 'gone'
   or units > 0 and (r.units < units or r.n < since) and 'lost'
 local token, text = '0', (gone or r.units > 0 or want == 0 or try) and prove(key) or nil
+if not text and fence and ARGV[9] then last_token(fence, ARGV[9], ARGV[8]) end
 if gone and not text then return {gone} end
 local had = r.units
 local kept = math.min(had, keep)
-if not text and kept < had and fence and ARGV[9] then last_token(fence, ARGV[9], ARGV[8]) end
 if not text and kept > units then token, text = token_of({units = kept, cap = cap}) end -- its call was not heard
 if text then return redis.error_reply(text) end
 

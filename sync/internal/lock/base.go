@@ -24,7 +24,7 @@ type base struct {
 	mu       sync.Mutex
 	timer    *time.Timer
 	tryAfter uint64 // the last command before the try came that waits, if one does: there is one at most
-	flying   int    // statements whose command has not returned
+	flying   int32  // statements whose command has not returned
 	busy     bool   // counted in Locks.unsettled, with a reference
 	silenced bool   // the client is closed: nothing is stated at a time, only for somebody
 }

@@ -27,6 +27,7 @@ type SharedHeld struct {
 	made     Moment              // when that came
 	handOffs int64               // to writers of this process since then
 	handed   bool                // somebody has that token
+	told     int64               // the newest of those that an answered command has named
 }
 
 // newGrantLocked makes the conversation's grant one that the gate can let goroutines in by.
@@ -118,8 +119,8 @@ func (g *SharedHeld) Loss() *Loss {
 	return g.loss
 }
 
-// lossOr returns why the grant is lost, or, where nobody has concluded that yet, that it is over for the reason.
-func (g *SharedHeld) lossOr(reason renewal.Reason) *Loss {
+// LossOr returns why the grant is lost, or, where nobody has concluded that yet, that it is over for the reason.
+func (g *SharedHeld) LossOr(reason renewal.Reason) *Loss {
 	if l := g.Loss(); l != nil {
 		return l
 	}
@@ -197,12 +198,10 @@ func (k *SharedKey) exitedLocked(g *SharedHeld) {
 	}
 }
 
-// lastToken is the newest token that this process has made; 0: none
-func (k *SharedKey) lastToken() int64 {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if g := k.cur.Load(); g != nil && g.handOffs > 0 {
-		return g.token + g.handOffs
+// lastTokenLocked is the newest token that this process has made by hand-offs of g, until an answered command has named it; then 0.
+func (g *SharedHeld) lastTokenLocked() int64 {
+	if t := g.token + g.handOffs; g.handOffs > 0 && t > g.told {
+		return t
 	}
 	return 0
 }

@@ -161,24 +161,23 @@ func (k *SharedKey) leave(units int64) queue.Order {
 }
 
 // Leave is the way out of what came in by Enter. Where units go back because of that, it returns after the answer, as Exit
-// does: a program that ends then leaves nothing that others wait for.
-func (k *SharedKey) Leave(units int64) {
-	if k.leave(units) == queue.Nothing && !k.lossy.Load() {
-		return
-	}
+// does: a program that ends then leaves nothing that others wait for. It returns the grant if that was lost before.
+func (k *SharedKey) Leave(units int64) (lost *SharedHeld) {
 	g := k.cur.Load()
-	k.giveBack(g, nil, true, func() { k.exitedLocked(g) })
-}
-
-// Lossy returns the last grant if it was lost and somebody inside, who may be one that cannot be notified, has not left;
-// else nil.
-func (k *SharedKey) Lossy() *SharedHeld {
-	if k.lossy.Load() {
-		if g := k.Held(); g.Loss() != nil {
-			return g
+	if g != nil {
+		// As in Owner.Exit both clocks are read: a process that was stopped or suspended learns here that its units are lost.
+		if !g.lease.Valid(k.l.leases.Now()) {
+			g.lease.Lose(renewal.Cause{Reason: renewal.ReasonDeadline})
+		}
+		if _, is := g.lease.Lost(); is {
+			lost = g
 		}
 	}
-	return nil
+	if k.leave(units) != queue.Nothing || k.lossy.Load() {
+		g := k.cur.Load()
+		k.giveBack(g, nil, true, func() { k.exitedLocked(g) })
+	}
+	return lost
 }
 
 // Held returns the grant.
@@ -211,7 +210,7 @@ func (s *Share) Err() *Loss {
 		return &Loss{Cause: s.fixed()}
 	}
 	if !s.g.lease.Valid(now) {
-		return s.g.lossOr(renewal.ReasonDeadline)
+		return s.g.LossOr(renewal.ReasonDeadline)
 	}
 	return nil
 }
@@ -381,7 +380,7 @@ func (k *SharedKey) giveBack(g *SharedHeld, by *Share, mayBeHeld bool, outLocked
 		go k.say(s, false)
 	}
 	if b == nil && lost {
-		return ExitResult{ReleaseResult: ReleaseResult{Lost: g.lossOr(renewal.ReasonGone)}}
+		return ExitResult{ReleaseResult: ReleaseResult{Lost: g.LossOr(renewal.ReasonGone)}}
 	} else if b == nil {
 		return ExitResult{HandedOff: true}
 	}

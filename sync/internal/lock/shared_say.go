@@ -23,10 +23,18 @@ func (k *SharedKey) say(s *conversation.Command, mayBeHeld bool) {
 	case s.InLine:
 		wire.Have = lettucecompat.HavePlace
 	}
-	if s.Keep < s.Have {
-		wire.LastToken = k.lastToken()
+	k.mu.Lock()
+	g := k.cur.Load()
+	if g != nil {
+		wire.LastToken = g.lastTokenLocked()
 	}
+	k.mu.Unlock()
 	a := k.l.wire.StateUnits(context.Background(), wire)
+	if g != nil && a.Outcome == lettucecompat.OutcomeOK && a.Word != lettucecompat.WordVoid {
+		k.mu.Lock()
+		g.told = max(g.told, wire.LastToken)
+		k.mu.Unlock()
+	}
 	k.take(k.event(&a, s.N), a.Contended, s, &a)
 	k.refuse(s, &a)
 	k.report(a.Err)
