@@ -13,8 +13,8 @@ import (
 const (
 	// AllUnits are the units of an RWMutex: a reader needs one of them, a writer all.
 	AllUnits = 1 << 20
-	// MostUnits bounds the capacity of a Semaphore.
-	MostUnits = 1 << 40
+	// MostUnits bounds the capacity of a Semaphore: package queue adds two such numbers in 32 bits.
+	MostUnits = 1 << 29
 
 	unitsHeader = ":" // the field of the hash that is no client
 )

@@ -27,7 +27,7 @@ func (m *Manager) Semaphore(key string, capacity int64) *Semaphore {
 	return s
 }
 
-// NewSemaphore returns the semaphore that cfg describes, with so many units: from 1 to 1<<40. It returns an *Error that
+// NewSemaphore returns the semaphore that cfg describes, with so many units: from 1 to 1<<29. It returns an *Error that
 // wraps ErrConfig for what NewRWMutex refuses, and for Fencing in cfg: those who share a Semaphore have no order.
 func (m *Manager) NewSemaphore(cfg LockConfig, capacity int64) (*Semaphore, error) {
 	s := new(Semaphore)

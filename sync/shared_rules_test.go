@@ -323,7 +323,7 @@ func TestShared_S7_NIsFromOneToTheCapacity(t *testing.T) {
 		if time.Since(began) > 0 {
 			t.Error("it was not refused immediately")
 		}
-		for _, capacity := range []int64{-1, 0, 1<<40 + 1} {
+		for _, capacity := range []int64{-1, 0, 1<<29 + 1} {
 			if _, err := m.NewSemaphore(anteroom.LockConfig{Key: "k"}, capacity); !errors.Is(err, anteroom.ErrConfig) {
 				t.Errorf("capacity %d: %v", capacity, err)
 			}
@@ -831,5 +831,23 @@ func TestShared_S24_ATryBesideItsOwnProcess(t *testing.T) {
 			t.Errorf("after %v", time.Since(began))
 		}
 		time.Sleep(2 * time.Minute)
+	})
+}
+
+// TestShared_S7_TheLargestCapacity: nothing overflows.
+func TestShared_S7_TheLargestCapacity(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		const most = 1 << 29
+		a, _ := manager(t, s.client(), anteroom.Config{})
+		b, _ := manager(t, s.client(), anteroom.Config{})
+		h := must[*anteroom.Hold](t)(a.Semaphore("k", most).Acquire(bg, most))
+		if _, err := b.Semaphore("k", most).TryAcquire(bg, 1); !errors.Is(err, anteroom.ErrNotAcquired) {
+			t.Errorf("one more elsewhere: %v", err)
+		}
+		if _, err := a.Semaphore("k", most).TryAcquire(bg, most); !errors.Is(err, anteroom.ErrNotAcquired) {
+			t.Errorf("as many more here: %v", err)
+		}
+		ok(t, h.Release(bg))
+		ok(t, must[*anteroom.Hold](t)(b.Semaphore("k", most).Acquire(bg, most)).Release(bg))
 	})
 }

@@ -148,7 +148,7 @@ func TestExec_Shared_Usage(t *testing.T) {
 		{"-s -x", "shared"},
 		{"-s --of 2", "shared"},
 		{"-x --of 2", "exclusive"},
-		{"--of 0", "--of is 0; it must be from 1 to 1099511627776"},
+		{"--of 0", "--of is 0; it must be from 1 to 536870912"},
 		{"--of 1099511627777", "--of is 1099511627777"},
 		{"--units 2", "--units is for a Semaphore; --of says how many units that has"},
 		{"-s --units 1", "--units is for a Semaphore"},
