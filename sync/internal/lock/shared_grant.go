@@ -27,7 +27,7 @@ type SharedHeld struct {
 	made     Moment              // when that came
 	handOffs int64               // to writers of this process since then
 	handed   bool                // somebody has that token
-	told     int64               // the newest of those that an answered command has named
+	stated     int64               // the newest of those that an answered command has named
 }
 
 // newGrantLocked makes the conversation's grant one that the gate can let goroutines in by.
@@ -200,7 +200,7 @@ func (k *SharedKey) exitedLocked(g *SharedHeld) {
 
 // lastTokenLocked is the newest token that this process has made by hand-offs of g, until an answered command has named it; then 0.
 func (g *SharedHeld) lastTokenLocked() int64 {
-	if t := g.token + g.handOffs; g.handOffs > 0 && t > g.told {
+	if t := g.token + g.handOffs; g.handOffs > 0 && t > g.stated {
 		return t
 	}
 	return 0

@@ -32,7 +32,7 @@ func (k *SharedKey) say(s *conversation.Command, mayBeHeld bool) {
 	a := k.l.wire.StateUnits(context.Background(), wire)
 	if g != nil && a.Outcome == lettucecompat.OutcomeOK && a.Word != lettucecompat.WordVoid {
 		k.mu.Lock()
-		g.told = max(g.told, wire.LastToken)
+		g.stated = max(g.stated, wire.LastToken)
 		k.mu.Unlock()
 	}
 	k.take(k.event(&a, s.N), a.Contended, s, &a)
@@ -123,7 +123,7 @@ func (k *SharedKey) take(e conversation.Event, contended bool, s *conversation.C
 	here, there := k.set.Capacity, int64(0)
 	if s != nil {
 		k.flying--
-		if s.N == k.talk.LastCommand().N { // who gives up is not told of an older one
+		if s.N == k.talk.LastCommand().N { // who gives up is not stated of an older one
 			k.answer = a
 		}
 		if there = a.Capacity; there > 0 {
