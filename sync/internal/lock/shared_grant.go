@@ -27,7 +27,7 @@ type SharedHeld struct {
 	made     Moment              // when that came
 	handOffs int64               // to writers of this process since then
 	handed   bool                // somebody has that token
-	stated     int64               // the newest of those that an answered command has named
+	stated   int64               // the newest of those that an answered command has named
 }
 
 // newGrantLocked makes the conversation's grant one that the gate can let goroutines in by.

@@ -123,7 +123,7 @@ func (k *SharedKey) take(e conversation.Event, contended bool, s *conversation.C
 	here, there := k.set.Capacity, int64(0)
 	if s != nil {
 		k.flying--
-		if s.N == k.talk.LastCommand().N { // who gives up is not stated of an older one
+		if s.N == k.talk.LastCommand().N { // who gives up is not notified of an older one
 			k.answer = a
 		}
 		if there = a.Capacity; there > 0 {
