@@ -110,7 +110,7 @@ func TestExec_Shared_TheWholeLeaseComesFirst_Lab(t *testing.T) {
 	s, rdb := withRedis(t)
 	url, network := relay(t, s)
 	startTool(t, url, "exec", "-s", "k", "--", "true").expect(0) // loads the scripts
-	const renewal = "\r\n$5\r\n1 1 1\r\n"
+	const renewal = "\r\n$5\r\n30000\r\n"                        // the whole lease
 	for _, wait := range []bool{true, false} {
 		network.OnRequest(renewal, 1, faultnet.Swallowed)
 		args := []string{"exec", "-s", "k", "--", "echo", "ran"}
@@ -121,6 +121,11 @@ func TestExec_Shared_TheWholeLeaseComesFirst_Lab(t *testing.T) {
 		for end := time.Now().Add(soon); !locked(t, rdb, "k"); time.Sleep(time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatal("it is not granted the lock")
+			}
+		}
+		for end := time.Now().Add(soon); network.Waiting() > 0; time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatal("it does not renew the lock")
 			}
 		}
 		must(t, rdb.Del(t.Context(), "k").Err())

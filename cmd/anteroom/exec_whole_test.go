@@ -10,10 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/anteroom/anteroom/internal/faultnet"
-	"github.com/anteroom/anteroom/internal/testredis"
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
@@ -100,13 +97,12 @@ func TestExec_Seize(t *testing.T) {
 // A Redis that came up and has answered that the lock is taken was not unreachable at the end of the wait.
 func TestExec_TakenIsNotUnreachable_Lab(t *testing.T) {
 	t.Parallel() // it waits
-	s := testredis.Start(t)
-	s.Kill()
-	c := startTool(t, s.URL(), "exec", "-w", "3s", "-E", "42", "k", "--", "echo", "ran")
-	c.until("Redis does not answer yet")
-	s.Restart()
-	rdb := redis.NewClient(&redis.Options{Addr: s.Addr()})
-	defer rdb.Close()
+	s, rdb := withRedis(t)
 	take(t, rdb, "k")
+	url, network := relay(t, s)
+	network.Refuse()
+	c := startTool(t, url, "exec", "-w", "3s", "-E", "42", "k", "--", "echo", "ran")
+	c.until("Redis does not answer yet")
+	network.Heal()
 	c.expect(42)
 }

@@ -3,7 +3,6 @@ package peers
 import (
 	"context"
 	"errors"
-	"math"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -88,7 +87,9 @@ func either(m *anteroom.Manager) (int64, func()) {
 func permits(of int64, n func() int64) func(*anteroom.Manager) (int64, func()) {
 	return func(m *anteroom.Manager) (int64, func()) {
 		s, units := m.Semaphore("lock", of).Weighted(), n()
-		_ = s.Acquire(context.Background(), units)
+		if err := s.Acquire(context.Background(), units); err != nil {
+			panic(err)
+		}
 		return units, func() { s.Release(units) }
 	}
 }
@@ -334,8 +335,9 @@ var semaphore = scenarios{
 	},
 	"testConcurrency_SingleInstance": func(r rig) { r.want("all", r.together(1, 15, 1, 0, 1, permits(1, one)) == 15) },
 	"testConcurrencyLoopMax_MultiInstance": func(r rig) {
-		r.want("all", r.together(4, 1, 10, 10*time.Millisecond, math.MaxInt32, permits(math.MaxInt32, func() int64 {
-			return []int64{1, math.MaxInt32}[rand.IntN(2)]
+		const most = 1 << 29 // of a Semaphore; in Java the greatest int
+		r.want("all", r.together(4, 1, 10, 10*time.Millisecond, most, permits(most, func() int64 {
+			return []int64{1, most}[rand.IntN(2)]
 		})) == 40)
 	},
 	"testConcurrencyLoop_MultiInstance":       func(r rig) { r.want("all", r.together(16, 1, 100, 10*time.Millisecond, 1, permits(1, one)) == 1600) },
