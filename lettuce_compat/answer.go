@@ -10,24 +10,24 @@ import (
 type Word uint8
 
 const (
-	// WordHas: the client has the lock for Answer.TTL.
+	// WordHas: the client has what it wants, for Answer.TTL.
 	WordHas Word = iota
 	// WordNothing: the client has nothing, as it wants.
 	WordNothing
-	// WordWaits: the client has a place in the line.
+	// WordWaits: the client has a place in the line, and Answer.Units beside it.
 	WordWaits
-	// WordRefused: the client has nothing. It is the answer to a try, and to a turn whose unit was given back before
-	// its place could not be written.
+	// WordRefused: the client has no place, and no more than Answer.Units. It is the answer to a try, and to a turn whose unit
+	// was given back before its place could not be written.
 	WordRefused
 	// WordVoid: Redis has a record of the client with this number or a greater one. Nothing has changed.
 	WordVoid
-	// WordLost: the unit is not there. Nothing has changed.
+	// WordLost: the units are not there. Nothing has changed.
 	WordLost
-	// WordGone: neither a place nor a unit is there. Nothing has changed.
+	// WordGone: neither a place nor units are there. Nothing has changed.
 	WordGone
 )
 
-// wordNames are the words in the answers of lua/state.lua.
+// wordNames are the words in the answers of lua/state.lua and lua/units.lua.
 var wordNames = [...]string{"has", "nothing", "waits", "refused", "void", "lost", "gone"}
 
 // String returns the word as the script says it.
@@ -43,21 +43,26 @@ type Answer struct {
 	// Outcome is OK (Word has the answer), Failed (nothing of the client's has changed or will) or Unknown.
 	Outcome Outcome
 	Word    Word
-	// TTL is what is left to the client (Has), to the holder, or of the time for which the lock is left to foreign
-	// clients (Waits, Refused); negative: it has no end.
-	TTL       time.Duration
-	Contended bool   // Has: another client waits
-	Token     int64  // Has: of this grant; 0 without Terms.Fenced
-	Unit      uint64 // Has: the number of the unit's field, under which it was granted or called
-	Ahead     int    // Waits: how many places are before it
-	// Holder is the field that has the lock (Waits, Refused); "" if the lock is left to foreign clients, or a
-	// string holds it.
+	Units   int64         // what the client has, of a Mutex 1 or 0: with Waits or Refused, too, and as much its own as with Has
+	TTL     time.Duration // what is left to that; negative: it has no end
+	Unit    uint64        // the number of its record: of a Mutex that under which it was granted or called, else that of the Statement
+	Token   int64         // of a grant that no answer has reported before; 0 without one, or without Terms.Fenced
+	// Contended: another client waits (of a Mutex only with Has), which the units that this one has keep from being called.
+	Contended bool
+	Ahead     int // Waits: how many places are before it
+	// Next is after how long the lease of a holder, or the time for which a Mutex is left to foreign clients, may be over (Waits,
+	// Refused); negative: it has no end, or nobody holds.
+	Next time.Duration
+	// Holder is the field that has a Mutex (Waits, Refused); "" if the lock is left to foreign clients, or a string holds it.
 	Holder string
 	Note   string // what Renewal.Note has left with that
-	Err    error
+	// Capacity is the least of those who hold, which counts; that of the client if nobody holds. 0 of a Mutex, and with Void, Lost
+	// and Gone.
+	Capacity int64
+	Err      error
 }
 
-// parseState reads the answer of lua/state.lua.
+// parseState reads the answer to s.
 func (c *Client) parseState(s *Statement, cmd *command, left error) Answer {
 	outcome, err := cmd.result(left)
 	if outcome != OutcomeOK {
@@ -67,12 +72,15 @@ func (c *Client) parseState(s *Statement, cmd *command, left error) Answer {
 	switch v := cmd.Val().(type) {
 	case int64: // the most common answers are numbers
 		if s.Want > 0 {
-			a, ok = Answer{Word: WordHas, TTL: s.Terms.Call, Unit: s.N}, v == 1 && !s.Terms.Fenced
+			a, ok = Answer{Word: WordHas, Units: s.Want, TTL: s.Terms.Call, Unit: s.N}, v == 1 && !s.Terms.Fenced
 		} else {
-			a, refusal, ok = Answer{Word: WordNothing}, v, true
+			a.Word, refusal, ok = WordNothing, v, true
+		}
+		if s.Terms.Shared {
+			_, a.Capacity = s.Terms.kind()
 		}
 	case []any:
-		a, refusal, ok = parseWords(v)
+		refusal, ok = a.parseWords(s, v)
 	}
 	if !ok || !c.noteRefusal(refusal) {
 		return Answer{Outcome: OutcomeUnknown, Err: ErrMalformed}
@@ -80,43 +88,64 @@ func (c *Client) parseState(s *Statement, cmd *command, left error) Answer {
 	return a
 }
 
-// parseWord reads the word that begins an answer.
-func parseWord(v []any) (w Word, ok bool) {
+// parseWords reads an answer that begins with its word. Void, lost and gone say nothing more; the others also say which message
+// was refused.
+func (a *Answer) parseWords(s *Statement, v []any) (refusal int64, ok bool) {
 	if len(v) == 0 {
 		return 0, false
 	}
-	i := slices.Index(wordNames[:], text(v[0]))
-	return Word(max(i, 0)), i >= 0
+	word := slices.Index(wordNames[:], text(v[0]))
+	a.Word = Word(max(word, 0))
+	switch {
+	case word < 0 || len(v) == 1 || a.Word == WordNothing || a.Word >= WordVoid:
+		return 0, word >= 0 && len(v) == 1 && a.Word >= WordVoid
+	case s.Terms.Shared:
+		a.Unit = s.N
+		return a.parseUnits(v)
+	}
+	return a.parseMutex(v)
 }
 
-// parseWords reads an answer that begins with its word. Void, lost and gone say nothing more; the others say a time
-// to live, a number, a text, which message was refused, and has the number of its field.
-func parseWords(v []any) (a Answer, refusal int64, ok bool) {
-	a.Word, ok = parseWord(v)
-	if len(v) < 5 {
-		return a, 0, ok && len(v) == 1 && a.Word >= WordVoid
+// parseMutex reads {word, ms, number, text, refusal [, number of the field, or the holder's note]}.
+func (a *Answer) parseMutex(v []any) (refusal int64, ok bool) {
+	if len(v) != 5 && len(v) != 6 {
+		return 0, false
 	}
-	ttl, ok1 := v[1].(int64)
+	ms, ok1 := v[1].(int64)
 	number, ok2 := v[2].(int64)
 	said, ok3 := v[3].(string)
 	refusal, ok4 := v[4].(int64)
-	a.TTL, ok = fromMillis(ttl), ok && ok1 && ok2 && ok3 && ok4 && number >= 0
-	switch {
-	case a.Word == WordHas && len(v) == 6:
-		var err1, err2 error
-		if said != "" {
-			a.Token, err1 = strconv.ParseInt(said, 10, 64)
-		}
-		a.Contended = number > 0
-		a.Unit, err2 = strconv.ParseUint(text(v[5]), 10, 64)
-		ok = ok && err1 == nil && err2 == nil
-	case (a.Word == WordWaits || a.Word == WordRefused) && len(v) <= 6:
-		a.Ahead, a.Holder = int(number), said
-		if len(v) == 6 {
-			a.Note = text(v[5])
-		}
-	default:
-		ok = false
+	last := ""
+	if len(v) == 6 {
+		last = text(v[5])
 	}
-	return a, refusal, ok
+	if ok = ok1 && ok2 && ok3 && ok4 && number >= 0; a.Word != WordHas {
+		a.Next, a.Ahead, a.Holder, a.Note = fromMillis(ms), int(number), said, last
+		return refusal, ok
+	}
+	var err1, err2 error
+	if said != "" {
+		a.Token, err1 = strconv.ParseInt(said, 10, 64)
+	}
+	a.Unit, err2 = strconv.ParseUint(last, 10, 64)
+	a.Units, a.TTL, a.Contended = 1, fromMillis(ms), number > 0
+	return refusal, ok && err1 == nil && err2 == nil
+}
+
+// parseUnits reads {word, token, units, ms of these, ms until the next lease may end, capacity, contended, ahead, refusal}.
+func (a *Answer) parseUnits(v []any) (refusal int64, ok bool) {
+	if len(v) != 9 {
+		return 0, false
+	}
+	n, ok := numbers(v[2:], 7)
+	if !ok || min(n[0], n[1], n[2], n[3], n[4], n[5]) < 0 {
+		return 0, false
+	}
+	a.Units, a.TTL, a.Next, a.Capacity, a.Contended, a.Ahead = n[0], fromMillis(n[1]), fromMillis(n[2]), n[3], n[4] > 0, int(n[5])
+	if n[2] == 0 {
+		a.Next = -1 // nobody holds
+	}
+	var err error
+	a.Token, err = strconv.ParseInt(text(v[1]), 10, 64)
+	return n[6], err == nil
 }

@@ -24,7 +24,7 @@ func fenced[N int | uint64](key string, i N) lettucecompat.Statement {
 
 // gives releases the unit that the client has got under a small number.
 func gives[N int | uint64](key string, i N) lettucecompat.Statement {
-	return lettucecompat.Statement{Key: key, N: number(i) + 1_000_000, Since: number(i), Have: unit, Terms: terms}
+	return lettucecompat.Statement{Key: key, N: number(i) + 1_000_000, Since: number(i), Have: unit, Units: 1, Terms: terms}
 }
 
 // givesFenced is gives for a lock with tokens.

@@ -245,6 +245,7 @@ func (e scriptError) RedisError() {}
 
 // numbers returns the elements of a reply that must be so many integers.
 func numbers(reply []any, count int) (all []int64, ok bool) {
+	all = make([]int64, 0, len(reply))
 	for _, v := range reply {
 		n, is := v.(int64)
 		if !is {

@@ -7,9 +7,9 @@
 // has what its caller needs for those decisions. The name says what it replaces: the design document's LettuceClient
 // (docs/internals/decisions.md §4.2.5).
 //
-// All that a process says of a lock is one verb, State: what it has, what it keeps of that, and what it wants, under
-// a number that it uses once. Redis makes it so, serves the line of those who wait, and answers what the process has
-// now. StateUnits is State about an RWMutex or a Semaphore. Renew makes what it has of many locks last, and changes nothing else.
+// All that a process says of a lock, of whatever kind, is one verb, State: what it has, what it keeps of that, and what it
+// wants, under a number that it uses once. Redis makes it so, serves the line of those who wait, and answers what the process has
+// now. Renew makes what it has of many locks last, and changes nothing else.
 //
 //	caller ── State ─────────────────────► sender "locks" ─┐  per server: one round trip is under way,
 //	caller ── Renew, Status, Ping ───────► sender "keep" ──┤  those who come meanwhile share the next, and

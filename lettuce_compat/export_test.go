@@ -127,16 +127,16 @@ func (w *Watch) Confirmed() bool {
 	return w.ch != nil && w.ch.state == chConfirmed
 }
 
-// UnitsArgs are the arguments of the script for s; its first is that of the lock.
-func UnitsArgs(c *Client, s UnitsStatement) []any {
-	return c.unitsRequest(&s, c.line(s.Key)).command.Cmd.Args()[3:]
+// UnitsArgs are the arguments of the script for s, which is not about a Mutex; its first is that of the lock.
+func UnitsArgs(c *Client, s Statement) []any {
+	return c.stateRequest(&s, c.line(s.Key), time.Time{}).command.Cmd.Args()[3:]
 }
 
 // ParseUnits reads the answer v to s.
-func ParseUnits(c *Client, s UnitsStatement, v any) UnitsAnswer {
+func ParseUnits(c *Client, s Statement, v any) Answer {
 	cmd := newCommand(0)
 	cmd.SetVal(v)
-	return c.parseUnits(&s, cmd, nil)
+	return c.parseState(&s, cmd, nil)
 }
 
 // TrackContradictions sets after how many connections in a row that miss what is held tracking is refused. Nothing is tracked yet.

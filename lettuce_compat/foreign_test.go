@@ -52,7 +52,7 @@ func TestForeign(t *testing.T) {
 		want(t, "the foreign client renews", run(t, s, foreign.Renew, "theirs", 2*lease), true)
 		try = asks("theirs", 2)
 		try.Try = true
-		want(t, "we see it", c.State(ctx, try).TTL > lease, true)
+		want(t, "we see it", c.State(ctx, try).Next > lease, true)
 		want(t, "we cannot release it", c.State(ctx, gives("theirs", 1)).Word, lost)
 		want(t, "the foreign client cannot release ours", run(t, s, foreign.Unlock, "ours", lease), false)
 
@@ -291,7 +291,7 @@ func TestState_P15_TheWindow(t *testing.T) {
 		for i, state := range []func() lettucecompat.Answer{y.try, y.ask, x.confirm, y.confirm} {
 			b.opens()
 			got := state()
-			if got.Outcome != ok || got.Word != waits && got.Word != wordRefused || got.Holder != "" || got.TTL <= 0 || got.TTL > longWindow {
+			if got.Outcome != ok || got.Word != waits && got.Word != wordRefused || got.Holder != "" || got.Next <= 0 || got.Next > longWindow {
 				t.Fatalf("statement %d: %+v", i, got)
 			}
 		}
@@ -335,7 +335,7 @@ func TestState_P15_Strings(t *testing.T) {
 			b.raw.Set(ctx, "k", "theirs", ttl)
 			got := a.wantWord("try", a.try(), wordRefused)
 			want(t, "holder", got.Holder, "")
-			want(t, "no end", got.TTL < 0, ttl == 0)
+			want(t, "no end", got.Next < 0, ttl == 0)
 			want(t, "the string", b.raw.Get(ctx, "k").Val(), "theirs")
 		}
 		a.waits(0)

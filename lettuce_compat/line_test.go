@@ -227,7 +227,7 @@ func TestLine_AScriptChecks64Places(t *testing.T) {
 	scripts := 1
 	got := x.confirm()
 	for ; got.Word == waits; got = x.confirm() {
-		if got.Outcome != ok || got.Holder != "" || got.TTL > time.Millisecond {
+		if got.Outcome != ok || got.Holder != "" || got.Next > time.Millisecond {
 			t.Fatalf("%+v", got)
 		}
 		scripts++
@@ -242,7 +242,7 @@ func TestLine_AScriptChecks64Places(t *testing.T) {
 	b.nothingLeft(t)
 
 	fillDead(t, b, dead)
-	for got = x.ask(); got.Word == waits && got.Holder == "" && got.TTL <= time.Millisecond; got = x.ask() {
+	for got = x.ask(); got.Word == waits && got.Holder == "" && got.Next <= time.Millisecond; got = x.ask() {
 	}
 	x.wantWord("asks go on by themselves", got, has)
 }

@@ -219,10 +219,13 @@ func TestWire_I6_OthersStay(t *testing.T) {
 		others := hash{"you:1700000000000001": "1", "me2:1700000000000001": "1", "server1": "2", me(1) + ":kept": "1"}
 		b.put(t, "k", others, time.Minute)
 		c := b.client(t)
-		for what := range 12 {
+		for what := range int64(12) {
 			s := gives("k", 1)
 			s.N += uint64(what)
-			s.Have, s.Keep, s.Want, s.Mark = lettucecompat.Have(what/4), uint8(what/2%2), uint8(what%2), time.Second
+			s.Have, s.Units, s.Keep, s.Want, s.Mark = lettucecompat.Have(what/4), what/8, what/2%2, what%2, time.Second
+			if s.Have == nothing {
+				s.Keep = 0
+			}
 			if got := c.State(ctx, s); got.Outcome != ok {
 				t.Fatalf("%+v: %+v", s, got)
 			}

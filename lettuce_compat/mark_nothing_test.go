@@ -14,7 +14,7 @@ func TestState_MinHold_AMarkOfWhatMayBeThere(t *testing.T) {
 		a := b.peer(t, "a")
 		a.takes()
 		s := a.statement(unit, 0, 0)
-		s.Have, s.Mark = lettucecompat.HaveNothing, 3*time.Second
+		s.Have, s.Units, s.Mark = nothing, 0, 3*time.Second
 		for range 2 {
 			a.wantWord("clean-up", a.State(ctx, s), hasNothing)
 			b.wantHash(t, "k", hash{a.field(a.unit) + ":kept": "1"})
@@ -38,7 +38,7 @@ func TestState_MinHold_AMarkForWhatIsLeft(t *testing.T) {
 		a.takes()
 		b.raw.PExpire(ctx, "k", time.Hour)
 		s := a.statement(unit, 0, 0)
-		s.Have, s.Mark, s.MarkAs = lettucecompat.HaveNothing, lettucecompat.LeaseLeft, "ticket"
+		s.Have, s.Units, s.Mark, s.MarkAs = nothing, 0, lettucecompat.LeaseLeft, "ticket"
 		a.wantWord("clean-up", a.State(ctx, s), hasNothing)
 		b.wantHash(t, "k", hash{"ticket": "1"})
 		b.wantTTL(t, "k", 59*time.Minute, time.Hour)

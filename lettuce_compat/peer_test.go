@@ -91,14 +91,14 @@ func newPeer(t testing.TB, rdb lettucecompat.Redis, id string, change ...func(*l
 }
 
 // statement is one about k under the next number.
-func (p *peer) statement(have lettucecompat.Have, keep, want uint8) lettucecompat.Statement {
+func (p *peer) statement(have lettucecompat.Have, keep, want int64) lettucecompat.Statement {
 	p.n++
 	s := lettucecompat.Statement{Key: p.key, N: p.n, Since: p.n, Have: have, Keep: keep, Want: want, Terms: p.terms}
 	switch have {
 	case place:
 		s.Since = p.floor
 	case unit:
-		s.Since = p.unit
+		s.Since, s.Units = p.unit, 1
 	}
 	return s
 }
@@ -117,7 +117,7 @@ func (p *peer) says(s lettucecompat.Statement) lettucecompat.Answer {
 }
 
 // state sends a statement under the next number.
-func (p *peer) state(have lettucecompat.Have, keep, want uint8) lettucecompat.Answer {
+func (p *peer) state(have lettucecompat.Have, keep, want int64) lettucecompat.Answer {
 	p.t.Helper()
 	return p.says(p.statement(have, keep, want))
 }

@@ -55,7 +55,7 @@ func stateAtRandom(t *testing.T, seeds uint64) {
 						b.closes(t)
 					}
 				}
-				s := p.statement(lettucecompat.Have(rng.IntN(3)), uint8(rng.IntN(2)), uint8(rng.IntN(2)))
+				s := p.statement(lettucecompat.Have(rng.IntN(3)), rng.Int64N(2), rng.Int64N(2))
 				if s.Have == nothing {
 					s.Keep = 0
 				}

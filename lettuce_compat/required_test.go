@@ -69,8 +69,8 @@ func TestState_P14_TheLineIsRequired(t *testing.T) {
 				got := a.State(ctx, s)
 				want(t, "asked with the line", hook.count.Load(), int64(1))
 				if strings.HasPrefix(text, "TRYAGAIN") && s.Have == unit && s.Keep == s.Want {
-					a.wantWord("without the line", got, map[uint8]lettucecompat.Word{0: hasNothing, 1: has}[s.Keep])
-					b.wantHash(t, "k", map[uint8]hash{0: {}, 1: {a.field(first): "1"}}[s.Keep])
+					a.wantWord("without the line", got, map[int64]lettucecompat.Word{0: hasNothing, 1: has}[s.Keep])
+					b.wantHash(t, "k", map[int64]hash{0: {}, 1: {a.field(first): "1"}}[s.Keep])
 					continue
 				}
 				if got.Outcome != failed || lettucecompat.Permanent(got.Err) != permanent || !strings.Contains(got.Err.Error(), text) {
@@ -96,7 +96,7 @@ func TestState_I16_P14_ASlotThatMoves_Lab(t *testing.T) {
 	a.terms = fencedTerms
 	a.takes()
 	u := newPeer(t, cc, "u")
-	u.key, u.terms = "{k}units", &lettucecompat.Terms{Call: callLease, Lease: lease, Life: life, Capacity: 7, Fenced: true, RecordTime: lettucecompat.DefaultRecordTime}
+	u.key, u.terms = "{k}units", &lettucecompat.Terms{Call: callLease, Lease: lease, Life: life, Shared: true, Capacity: 7, Fenced: true, RecordTime: lettucecompat.DefaultRecordTime}
 	u.wants("3", has, u.units(0, 0, 3))
 	owner := cl.Master(cl.Slot("k"))
 	to := cl.Masters()[0]
@@ -116,11 +116,11 @@ func TestState_I16_P14_ASlotThatMoves_Lab(t *testing.T) {
 	want(t, "Rehearse", x.Rehearse(ctx, lettucecompat.RehearseRequest{Key: "k", Fenced: true}), nil)
 	a.releases()
 	want(t, "the lock", cc.Exists(ctx, "k").Val(), int64(0))
-	want(t, "more units while it moves", u.StateUnits(ctx, u.units(3, 3, 4)).Outcome, failed)
+	want(t, "more units while it moves", u.State(ctx, u.units(3, 3, 4)).Outcome, failed)
 	want(t, "renew units", u.renewsUnits(u.unit, 3).Outcome, ok)
 	u.wants("renew by a statement", has, u.units(3, 3, 3))
 	u.wants("shrink", has, u.units(3, 1, 1))
-	want(t, "place beside units", u.StateUnits(ctx, u.units(1, 1, 1, again)).Outcome, failed)
+	want(t, "place beside units", u.State(ctx, u.units(1, 1, 1, again)).Outcome, failed)
 	released, err := x.ForceRelease(ctx, "{k}units", false)
 	if err != nil || len(released) != 1 {
 		t.Errorf("ForceRelease: %v, %v", released, err)

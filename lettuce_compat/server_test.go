@@ -34,7 +34,7 @@ func TestWire_I3_GoneOnlyFromMaster(t *testing.T) {
 		short := lettucecompat.Renewal{Key: key, Field: me(1), Lease: time.Second} // below the TTL: nothing to raise
 		keep, turn, confirm, renew, mark := gives(key, 1), gives(key, 1), gives(key, 1), gives(key, 1), gives(key, 1)
 		keep.Terms, turn.Want = fencedTerms, 1
-		confirm.Have, confirm.Keep, confirm.Want = place, 1, 1
+		confirm.Have, confirm.Units, confirm.Keep, confirm.Want = place, 0, 1, 1
 		renew.Keep, renew.Want = 1, 1
 		mark.Mark = time.Second
 		leave := asks(key, 2)

@@ -193,7 +193,7 @@ func (s *unitsSim) disturb() {
 }
 
 // state runs the script, delivers what it publishes, and returns the answer.
-func (s *unitsSim) state(c *lettucecompat.Client, st lettucecompat.UnitsStatement) lettucecompat.UnitsAnswer {
+func (s *unitsSim) state(c *lettucecompat.Client, st lettucecompat.Statement) lettucecompat.Answer {
 	s.evals++
 	args := append([]any{"evalsha", s.sha, 2}, lettucecompat.UnitsArgs(c, st)...)
 	if st.Terms.Fenced {
@@ -202,7 +202,7 @@ func (s *unitsSim) state(c *lettucecompat.Client, st lettucecompat.UnitsStatemen
 	v, err := s.rdb.Do(ctx, append(args, s.unheard, s.now)...).Slice()
 	if err != nil || len(v) != 2 {
 		s.violated("the script: %v %v: %+v", v, err, st)
-		return lettucecompat.UnitsAnswer{Outcome: failed}
+		return lettucecompat.Answer{Outcome: failed}
 	}
 	for out := v[1].([]any); len(out) > 1; out = out[2:] {
 		s.publish(strings.TrimPrefix(out[0].(string), "anteroom:client:"), out[1].(string))

@@ -56,7 +56,7 @@ func (c *simClient) born() {
 	c.id = fmt.Sprintf("c%d-%d", c.base, c.epoch)
 	c.clients[c.id] = c
 	c.capacity = all
-	c.terms = &lettucecompat.Terms{Call: simCall * time.Millisecond, Lease: simLease * time.Millisecond, Life: simLife * time.Millisecond, Fenced: true, RecordTime: lettucecompat.DefaultRecordTime}
+	c.terms = &lettucecompat.Terms{Call: simCall * time.Millisecond, Lease: simLease * time.Millisecond, Life: simLife * time.Millisecond, Shared: true, Fenced: true, RecordTime: lettucecompat.DefaultRecordTime}
 	if c.semaphore {
 		c.capacity = 7
 		if c.base == 0 {
@@ -204,7 +204,7 @@ func (c *simClient) step() {
 // send states what it keeps and wants.
 func (c *simClient) send(keep int64, target *simTarget) {
 	c.n++
-	st := lettucecompat.UnitsStatement{Key: c.key, N: c.n, Since: c.since, Keep: keep, Want: keep, Terms: c.terms, LastToken: c.token + c.handed}
+	st := lettucecompat.Statement{Key: c.key, N: c.n, Since: c.since, Keep: keep, Want: keep, Terms: c.terms, LastToken: c.token + c.handed}
 	if target != nil {
 		st.Want, st.Again = target.want, target.again
 	}
@@ -246,7 +246,7 @@ func (c *simClient) send(keep int64, target *simTarget) {
 }
 
 // lands is when Redis gets a statement, also that of a process that crashed.
-func (c *simClient) lands(epoch int, client *lettucecompat.Client, st lettucecompat.UnitsStatement, f *simFlight) {
+func (c *simClient) lands(epoch int, client *lettucecompat.Client, st lettucecompat.Statement, f *simFlight) {
 	a := c.state(client, st)
 	if a.Units == all && a.Token > 0 {
 		c.writers = append(c.writers, writer{a.Token, c.id})
@@ -275,7 +275,7 @@ func (c *simClient) timeout(epoch int, f *simFlight) {
 }
 
 // answered takes in the answer to the last statement. writers is how many grants to writers were before it.
-func (c *simClient) answered(epoch int, f *simFlight, a lettucecompat.UnitsAnswer, writers int) {
+func (c *simClient) answered(epoch int, f *simFlight, a lettucecompat.Answer, writers int) {
 	switch {
 	case epoch != c.epoch:
 		return

@@ -15,7 +15,7 @@ type Have uint8
 const (
 	HaveNothing Have = iota
 	HavePlace        // a place in the line
-	HaveUnit         // the lock
+	HaveUnit         // units: of a Mutex, the lock
 )
 
 // FirstNumber and LastNumber bound the numbers of statements. All have 16 digits, as the microseconds since 1970 have
@@ -28,31 +28,38 @@ const (
 	numberDigits = 16
 )
 
-// Statement is what a client says of one lock: what it has, what it keeps of that, and what it wants. It is sent
-// once, under a number that the client uses once. Units are 0 or 1.
+// Statement is what a client says of one lock: what it has, what it keeps of that, and what it wants, in units, of which
+// Terms say how many there are: a Mutex has one. It is sent once, under a number that the client uses once.
 //
-//	            have     keep  want
-//	ask         nothing  0     1
-//	confirm     place    1     1
-//	renew       unit     1     1
-//	release     unit     0     0
-//	turn        unit     0     1     release, and wait in line again
-//	leave       nothing  0     0     also what cleans up
+//	            have     keep     want
+//	ask         nothing  0        w     0 < w
+//	confirm     a place  w        w     what a call on its way gives is kept
+//	renew       u units  u        u
+//	want more   u units  u or w   w     u < w; keep is u unless the place is known or a call may be on its way
+//	shrink      u units  k        k     k < u
+//	turn        u units  k        w     k < w: give back, and wait in line again
+//	release     u units  0        0
+//	leave       nothing  0        0     also what cleans up
+//
+// Who has nothing keeps nothing.
 type Statement struct {
 	Key string // any bytes
 	N   uint64 // of this statement
-	// Since is the least number of a record that is the client's. With HaveUnit it is the number of the unit's field;
-	// with HavePlace that of the last statement that kept nothing; with HaveNothing the record of which a mark is left, or
-	// 0 for whatever the client has.
+	// Since is the least number of a record that is the client's. With HaveUnit it is the number under which the client got the
+	// unit of a Mutex, or its first units. Of a Mutex it is with HavePlace the number of the last statement that kept nothing, and
+	// with HaveNothing that of the record of which a mark is left, or 0 for whatever the client has.
 	Since      uint64
 	Have       Have
-	Keep, Want uint8
-	Try        bool // an ask is refused instead of waiting in line
-	First      bool // an ask or turn takes a free lock ahead of the line
+	Units      int64 // with HaveUnit: so many it has, at least; of a Mutex 1. Fewer in Redis are a loss
+	Keep, Want int64
+	Try        bool // refused instead of waiting in line
+	First      bool // of a Mutex: an ask or turn takes a free lock ahead of the line
+	Again      bool // not of a Mutex: wait in line even if Redis leaves enough
 	Terms      *Terms
-	// LastToken is the last token that was handed out from a unit that is given back. It needs Terms.Fenced.
+	// LastToken is the last token that was handed out from the unit of a Mutex that is given back, or from the units of others that
+	// no answered statement has reported; 0: none. It needs Terms.Fenced.
 	LastToken int64
-	// Mark leaves the key taken for so long after the unit is given back, by the field MarkAs, or where that is "" by
+	// Mark leaves the key of a Mutex taken for so long after the unit is given back, by the field MarkAs, or where that is "" by
 	// one that says whose it was (MinHold). 0 leaves it free, and LeaseLeft is as long as the unit would last. A statement
 	// with HaveNothing leaves it of whatever the client has. The answer is WordLost if neither that nor the mark is there.
 	Mark    time.Duration
@@ -66,42 +73,21 @@ type Statement struct {
 // LeaseLeft is Statement.Mark for what is left of the lease of the unit.
 const LeaseLeft time.Duration = -1
 
-// State sends a statement and returns when Redis has answered, ctx ends or the time limit is reached.
+// State sends a statement and returns when Redis has answered, ctx ends or the time limit is reached. Those that keep units
+// travel with the renewals: many of them share a round trip.
 func (c *Client) State(ctx context.Context, s Statement) (answer Answer) {
-	start, g := time.Now(), gist{s.Key, s.N, s.Since, s.Have, s.Keep > 0, s.Want > 0, s.Want > s.Keep, s.Timeout}
-	defer func() { c.observe(g.name(), answer.Outcome, start) }()
-	if s.Keep > 1 || s.Want > 1 {
-		return Answer{Outcome: OutcomeFailed, Err: errStatement}
-	}
-	cmd, left, err := c.say(ctx, g, start, func(line string) *scriptRequest { return c.stateRequest(&s, line, start) })
-	if err != nil {
+	start := time.Now()
+	defer func() { c.observe(s.name(), answer.Outcome, start) }()
+	if err := c.checkStatement(&s); err != nil {
 		return Answer{Outcome: OutcomeFailed, Err: err}
 	}
+	to := c.senders(s.Key).locks
+	if s.Have == HaveUnit && s.Keep > 0 {
+		to = c.senders(s.Key).keep
+	}
+	alone := s.Have == HaveUnit && s.Want <= s.Keep && !s.Again // it has no place after that
+	cmd, left := c.script(ctx, to, s.Key, start, s.Timeout, alone, func(line string) *scriptRequest { return c.stateRequest(&s, line, start) })
 	return c.parseState(&s, cmd, left)
-}
-
-// gist is what the sender minds of a statement about any kind of lock.
-type gist struct {
-	key          string
-	n, since     uint64
-	have         Have
-	keeps, wants bool // something
-	waits        bool // it may have a place in line after that
-	timeout      time.Duration
-}
-
-// say sends the statement that request makes of the line's key. err refuses what no script is to see; left is why the statement
-// was left without an answer.
-func (c *Client) say(ctx context.Context, g gist, start time.Time, request func(line string) *scriptRequest) (cmd *command, left, err error) {
-	if err := c.checkGist(g); err != nil {
-		return nil, nil, err
-	}
-	l := c.senders(g.key).locks
-	if g.have == HaveUnit && g.keeps {
-		l = c.senders(g.key).keep
-	}
-	cmd, left = c.script(ctx, l, g.key, start, g.timeout, g.have == HaveUnit && !g.waits, request)
-	return cmd, left, nil
 }
 
 // script sends what request makes for the key of the line of the lock key. While a slot moves to another server of a Cluster,
@@ -123,17 +109,17 @@ func (c *Client) script(
 }
 
 // name is what CommandStat calls a statement.
-func (g *gist) name() string {
+func (s *Statement) name() string {
 	switch {
-	case g.have == HaveUnit && g.keeps:
+	case s.Have == HaveUnit && s.Keep > 0:
 		return "renew"
-	case g.have == HaveUnit && g.wants:
+	case s.Have == HaveUnit && s.Want > 0:
 		return "turn"
-	case g.have == HaveUnit:
+	case s.Have == HaveUnit:
 		return "release"
-	case !g.wants:
+	case s.Want == 0:
 		return "leave"
-	case g.have == HavePlace:
+	case s.Have == HavePlace:
 		return "confirm"
 	}
 	return "ask"
@@ -141,17 +127,21 @@ func (g *gist) name() string {
 
 var (
 	errNumber    = errors.New("a statement's number has 16 digits, see FirstNumber")
-	errStatement = errors.New("a statement is about 0 or 1 unit of what can be had")
+	errStatement = errors.New("a statement is about 0 to the capacity of units, and who has nothing keeps nothing")
 )
 
-func (c *Client) checkGist(g gist) error {
+// checkStatement refuses what no script is to see.
+func (c *Client) checkStatement(s *Statement) error {
+	_, capacity := s.Terms.kind()
 	switch {
-	case g.n < FirstNumber || g.n > LastNumber || g.since > LastNumber:
+	case s.N < FirstNumber || s.N > LastNumber || s.Since > LastNumber:
 		return errNumber
-	case g.have > HaveUnit:
+	case capacity > MostUnits, min(s.Units, s.Keep, s.Want, capacity-1) < 0, max(s.Units, s.Keep, s.Want) > capacity,
+		s.Have > HaveUnit, (s.Have == HaveUnit) != (s.Units > 0), s.Have == HaveNothing && s.Keep > 0,
+		s.Again && (!s.Terms.Shared || s.Want == 0 || s.Try), s.Terms.Shared && (s.First || s.Mark != 0):
 		return errStatement
-	case g.have == HaveNothing && g.wants:
-		if err := c.CheckKey(g.key); err != nil {
+	case s.Have == HaveNothing && s.Want > 0:
+		if err := c.CheckKey(s.Key); err != nil {
 			return err
 		}
 		return c.subs.ownRefusal()
@@ -159,31 +149,54 @@ func (c *Client) checkGist(g gist) error {
 	return nil
 }
 
-// whats has what a statement says, as one argument of the script: have, keep, want, and a t for Try, an f for First.
-var whats = func() (all [3][2][2][3]any) {
-	for have, name := range []string{"0 ", "p ", "1 "} {
-		for keep := range 2 {
-			for want := range 2 {
-				what := name + strconv.Itoa(keep) + " " + strconv.Itoa(want)
-				all[have][keep][want] = [3]any{what, what + "t", what + "f"}
+// whats has what statements about few units say: see Statement.what.
+var whats = func() (all [3][2][2][4]any) {
+	for have := range all {
+		for keep := range int64(2) {
+			for want := range int64(2) {
+				for how := range all[have][keep][want] {
+					all[have][keep][want][how] = whatOf(Have(have), int64(have/2), keep, want, how)
+				}
 			}
 		}
 	}
 	return all
 }()
 
-// stateRequest is the script with its arguments, which lua/state.lua lists. Arguments at the end that say nothing are
-// omitted.
-func (c *Client) stateRequest(s *Statement, line string, now time.Time) *scriptRequest {
-	terms, fence, how := s.Terms.of(c), "", 0
-	if s.Terms.Fenced && line != s.Key {
-		fence = c.fence(s.Key)
-	}
+// what is what s says, as one argument of the script: have, keep, want, and a t for Try, an f for First, an a for Again.
+func (s *Statement) what() any {
+	how := 0
 	switch {
 	case s.Try:
 		how = 1
 	case s.First:
 		how = 2
+	case s.Again:
+		how = 3
+	}
+	if max(s.Units, s.Keep, s.Want) <= 1 {
+		return whats[s.Have][s.Keep][s.Want][how]
+	}
+	return whatOf(s.Have, s.Units, s.Keep, s.Want, how)
+}
+
+func whatOf(have Have, units, keep, want int64, how int) any {
+	var room [64]byte
+	what := append(room[:0], 'p')
+	if have != HavePlace {
+		what = strconv.AppendInt(room[:0], units, 10)
+	}
+	what = strconv.AppendInt(append(what, ' '), keep, 10)
+	what = strconv.AppendInt(append(what, ' '), want, 10)
+	return string(append(what, [...]string{"", "t", "f", "a"}[how]...))
+}
+
+// stateRequest is the script with its arguments, which lua/state.lua and lua/units.lua list. Arguments at the end that say
+// nothing are omitted.
+func (c *Client) stateRequest(s *Statement, line string, now time.Time) *scriptRequest {
+	terms, script, fence := s.Terms.of(c), c.scripts().state, ""
+	if s.Terms.Fenced && line != s.Key {
+		fence = c.fence(s.Key)
 	}
 	var n any = strconv.FormatUint(s.N, 10)
 	since := n
@@ -191,8 +204,10 @@ func (c *Client) stateRequest(s *Statement, line string, now time.Time) *scriptR
 		since = strconv.FormatUint(s.Since, 10)
 	}
 	var room [11]any
-	argv := append(room[:0], c.id, n, since, whats[s.Have][s.Keep][s.Want][how], terms.call, terms.text)
+	argv := append(room[:0], c.id, n, since, s.what(), terms.call, terms.text)
 	switch {
+	case s.Terms.Shared:
+		script, argv = c.scripts().units, append(argv, terms.kind)
 	case s.Keep == 0 && (s.Have != HaveNothing || s.Want == 0):
 		argv = append(argv, c.opt.Dialect.message(s.Key, NewField(c.opt.ClientID, cmp.Or(s.Since, s.N)), now), c.window(s.Key))
 	case fence != "": // an ask gives back in silence: it takes the lock again immediately
@@ -201,13 +216,16 @@ func (c *Client) stateRequest(s *Statement, line string, now time.Time) *scriptR
 	if fence != "" || s.Mark != 0 {
 		argv = append(argv, terms.record)
 	}
-	if s.LastToken > 0 || s.Mark != 0 {
-		argv = append(argv, strconv.FormatInt(s.LastToken, 10), markMillis(s.Mark))
+	if s.LastToken > 0 && (fence != "" || !s.Terms.Shared) || s.Mark != 0 {
+		argv = append(argv, strconv.FormatInt(s.LastToken, 10))
+		if !s.Terms.Shared {
+			argv = append(argv, markMillis(s.Mark))
+		}
 	}
 	if s.Mark != 0 {
 		argv = append(argv, cmp.Or(s.MarkAs, NewField(c.opt.ClientID, s.Since)+keptSuffix))
 	}
-	k := newScriptRequest(c.scripts().state, s.Key, line, fence, argv...)
+	k := newScriptRequest(script, s.Key, line, fence, argv...)
 	k.mayBeHeld = s.MayBeHeld
 	return k
 }

@@ -54,8 +54,11 @@ func TestWire_I13_P1_VoidChangesNothing(t *testing.T) {
 		line := b.hash(t, lineOfK)
 		for _, p := range []*peer{a, x} {
 			for _, have := range []lettucecompat.Have{nothing, place, unit} {
-				for what := range 4 {
-					s := p.statement(have, uint8(what/2), uint8(what%2))
+				for what := range int64(4) {
+					if have == nothing && what > 1 {
+						continue // who has nothing keeps nothing
+					}
+					s := p.statement(have, what/2, what%2)
 					for _, late := range []uint64{0, 1} { // a repeat, and an older one
 						s.N, s.Since = first+1-late, first
 						if late == 0 && have == unit && s.Keep == 0 {
@@ -85,7 +88,7 @@ func TestState_P2_ARecordBelowSinceIsNotHad(t *testing.T) {
 		a := b.peer(t, "a")
 		a.takes()
 		late := a.unit
-		state := func(have lettucecompat.Have, keep, wants uint8) lettucecompat.Answer {
+		state := func(have lettucecompat.Have, keep, wants int64) lettucecompat.Answer {
 			s := a.statement(have, keep, wants)
 			s.Since = late + 1
 			return a.State(ctx, s)
@@ -111,7 +114,7 @@ func TestState_P2_WhatMayBeLeftGoes(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		a := b.peer(t, "a")
-		for _, wants := range []uint8{0, 1} {
+		for _, wants := range []int64{0, 1} {
 			a.takes()
 			s := a.statement(nothing, 0, wants)
 			s.Since = a.unit
@@ -141,7 +144,7 @@ func TestWire_I5_P3_EveryRow(t *testing.T) {
 	type row struct {
 		name       string
 		have       lettucecompat.Have
-		keep, want uint8
+		keep, want int64
 		// the word where Redis has for the client: nothing and the lock is free; nothing and another holds it; a place; a unit
 		free, taken, placed, held lettucecompat.Word
 	}
@@ -210,7 +213,7 @@ func TestState_P3_ATurnLetsTheOthersIn(t *testing.T) {
 		got := a.wantWord("turn", a.turn(), waits)
 		want(t, "ahead", got.Ahead, 1)
 		want(t, "holder", got.Holder, x.field(x.n))
-		want(t, "left to it", got.TTL > 0 && got.TTL <= callLease, true)
+		want(t, "left to it", got.Next > 0 && got.Next <= callLease, true)
 		x.called()
 		x.wantWord("turn", x.turn(), waits)
 		y.called()
@@ -319,7 +322,7 @@ func TestState_P13_ATryLeavesNothing(t *testing.T) {
 		a.takes()
 		got := x.wantWord("try", x.try(), wordRefused)
 		want(t, "holder", got.Holder, a.field(a.unit))
-		want(t, "left to it", got.TTL > 0 && got.TTL <= callLease, true)
+		want(t, "left to it", got.Next > 0 && got.Next <= callLease, true)
 		want(t, "line", b.raw.Exists(ctx, lineOfK).Val(), int64(0))
 		x.waits(0)
 		y.waits(1)
@@ -425,12 +428,14 @@ func TestState_RefusesWhatNoScriptMaySee(t *testing.T) {
 	b := onMini(t)
 	a := b.peer(t, "a")
 	good := a.statement(nothing, 0, 1)
-	bad := slices.Repeat([]lettucecompat.Statement{good}, 5)
+	bad := slices.Repeat([]lettucecompat.Statement{good}, 7)
 	bad[0].N = lettucecompat.FirstNumber - 1
 	bad[1].N = lettucecompat.LastNumber + 1
 	bad[2].Since = lettucecompat.LastNumber + 1
 	bad[3].Want = 2
 	bad[4].Have = 3
+	bad[5].Have = unit
+	bad[6].Again = true
 	for _, s := range bad {
 		if got := a.State(ctx, s); got.Outcome != failed || got.Err == nil {
 			t.Errorf("%+v: %+v", s, got)

@@ -7,6 +7,16 @@ import (
 	"time"
 )
 
+// An RWMutex and a Semaphore are one thing to Redis: so many units, of which a client has some.
+const (
+	// AllUnits are the units of an RWMutex: a reader needs one of them, a writer all.
+	AllUnits = 1 << 20
+	// MostUnits bounds the capacity of a Semaphore: package queue adds two such numbers in 32 bits.
+	MostUnits = 1 << 29
+
+	unitsHeader = ":" // the field of the hash that is no client
+)
+
 // Terms are what all statements about one lock share. They are made once for a lock's configuration and do not
 // change; they must not be copied.
 type Terms struct {
@@ -18,8 +28,9 @@ type Terms struct {
 	Strings    bool
 	Fenced     bool          // a grant has a token
 	RecordTime time.Duration // how long the fencing record lives after its last grant
-	// Capacity is how many units of a Semaphore all clients may have together, as this one sees it. 0: it is an RWMutex.
-	// A Mutex has none.
+	// Shared: it is an RWMutex or, with a Capacity, a Semaphore, of which all clients may have so many units together, as this one
+	// sees it. Otherwise it is a Mutex.
+	Shared   bool
 	Capacity int64
 
 	said atomic.Pointer[termsText] // for the client that has asked last
@@ -56,7 +67,10 @@ func (t *Terms) of(c *Client) *termsText {
 
 // kind returns what lua/units.lua calls the kind of the lock, and how many units there are.
 func (t *Terms) kind() (name string, capacity int64) {
-	if t.Capacity == 0 {
+	switch {
+	case !t.Shared:
+		return "", 1
+	case t.Capacity == 0:
 		return "rw", AllUnits
 	}
 	return "sem", t.Capacity

@@ -74,7 +74,7 @@ func TestState_P16_TheLastTokenRaisesTheRecord(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		a := b.fencedPeer(t, "a")
-		give := func(wants uint8, last int64) lettucecompat.Answer {
+		give := func(wants int64, last int64) lettucecompat.Answer {
 			s := a.statement(unit, 0, wants)
 			s.LastToken = last
 			return a.says(s)

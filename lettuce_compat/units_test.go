@@ -17,18 +17,18 @@ const all = lettucecompat.AllUnits
 
 // The terms of an RWMutex, of one with tokens, and of a Semaphore.
 var (
-	rwTerms       = &lettucecompat.Terms{Call: callLease, Lease: lease, Life: life}
-	fencedRWTerms = &lettucecompat.Terms{Call: callLease, Lease: lease, Life: life, Fenced: true, RecordTime: lettucecompat.DefaultRecordTime}
+	rwTerms       = &lettucecompat.Terms{Call: callLease, Lease: lease, Life: life, Shared: true}
+	fencedRWTerms = &lettucecompat.Terms{Call: callLease, Lease: lease, Life: life, Shared: true, Fenced: true, RecordTime: lettucecompat.DefaultRecordTime}
 )
 
 func semaphore(capacity int64) *lettucecompat.Terms {
-	return &lettucecompat.Terms{Call: callLease, Lease: lease, Life: life, Capacity: capacity}
+	return &lettucecompat.Terms{Call: callLease, Lease: lease, Life: life, Shared: true, Capacity: capacity}
 }
 
 // units is a statement of p under its next number: what it has (-1: a place), keeps and wants.
-func (p *peer) units(have, keep, want int64, change ...func(*lettucecompat.UnitsStatement)) lettucecompat.UnitsStatement {
+func (p *peer) units(have, keep, want int64, change ...func(*lettucecompat.Statement)) lettucecompat.Statement {
 	p.n++
-	s := lettucecompat.UnitsStatement{Key: p.key, N: p.n, Since: p.unit, Keep: keep, Want: want, Terms: p.terms}
+	s := lettucecompat.Statement{Key: p.key, N: p.n, Since: p.unit, Keep: keep, Want: want, Terms: p.terms}
 	switch {
 	case have < 0:
 		s.Have = place
@@ -41,13 +41,13 @@ func (p *peer) units(have, keep, want int64, change ...func(*lettucecompat.Units
 	return s
 }
 
-func try(s *lettucecompat.UnitsStatement)   { s.Try = true }
-func again(s *lettucecompat.UnitsStatement) { s.Again = true }
+func try(s *lettucecompat.Statement)   { s.Try = true }
+func again(s *lettucecompat.Statement) { s.Again = true }
 
 // wants sends a statement about units, whose answer is word, and learns from it.
-func (p *peer) wants(what string, word lettucecompat.Word, s lettucecompat.UnitsStatement) lettucecompat.UnitsAnswer {
+func (p *peer) wants(what string, word lettucecompat.Word, s lettucecompat.Statement) lettucecompat.Answer {
 	p.t.Helper()
-	a := p.StateUnits(ctx, s)
+	a := p.State(ctx, s)
 	if a.Outcome != ok || a.Word != word {
 		p.t.Fatalf("%s: %s: %v %v (%+v), want %v", p.id, what, a.Outcome, a.Word, a, word)
 	}
@@ -58,12 +58,12 @@ func (p *peer) wants(what string, word lettucecompat.Word, s lettucecompat.Units
 }
 
 // reads and writes take an RWMutex, which is free for them.
-func (p *peer) reads() lettucecompat.UnitsAnswer {
+func (p *peer) reads() lettucecompat.Answer {
 	p.t.Helper()
 	return p.wants("read", has, p.units(0, 0, 1))
 }
 
-func (p *peer) writes() lettucecompat.UnitsAnswer {
+func (p *peer) writes() lettucecompat.Answer {
 	p.t.Helper()
 	return p.wants("write", has, p.units(0, 0, all))
 }
@@ -90,7 +90,7 @@ func (b *bed) unitsPeer(t testing.TB, id string, terms *lettucecompat.Terms) *pe
 	return p
 }
 
-// TestUnits_S13_EveryRow: each row of the table of UnitsStatement on each state in which Redis can be.
+// TestUnits_S13_EveryRow: each row of the table of Statement on each state in which Redis can be.
 func TestUnits_S13_EveryRow(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
@@ -182,7 +182,7 @@ func TestUnits_S12_I13_VoidChangesNothing(t *testing.T) {
 		before, line := fmt.Sprint(b.hash(t, "k")), fmt.Sprint(b.hash(t, lineOfK))
 		for _, p := range []*peer{a, x} {
 			for _, late := range []uint64{0, 1} {
-				for _, s := range []lettucecompat.UnitsStatement{p.units(1, 1, 1), p.units(1, 0, 0), p.units(0, 0, 0), p.units(0, 0, all), p.units(-1, 1, 1)} {
+				for _, s := range []lettucecompat.Statement{p.units(1, 1, 1), p.units(1, 0, 0), p.units(0, 0, 0), p.units(0, 0, all), p.units(-1, 1, 1)} {
 					s.N, s.Since = first+1-late, first
 					p.wants("late", void, s)
 				}
@@ -225,7 +225,7 @@ func TestUnits_S13_Lost(t *testing.T) {
 func TestUnits_S15_S17_S18_Ends(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
-		short := &lettucecompat.Terms{Call: pace.Scale(time.Second), Lease: lease, Life: life}
+		short := &lettucecompat.Terms{Call: pace.Scale(time.Second), Lease: lease, Life: life, Shared: true}
 		a, x, y := b.unitsPeer(t, "a", short), b.unitsPeer(t, "x", short), b.unitsPeer(t, "y", short)
 		want(t, "TTL of a grant", a.reads().TTL, short.Call)
 		x.reads()
@@ -236,7 +236,7 @@ func TestUnits_S15_S17_S18_Ends(t *testing.T) {
 		want(t, "next", got.Next <= short.Call, true)
 		a.contended()
 		x.contended()
-		eventually(t, "a's is over", func() bool { return y.StateUnits(ctx, y.units(-1, all, all)).Next > lease/2 })
+		eventually(t, "a's is over", func() bool { return y.State(ctx, y.units(-1, all, all)).Next > lease/2 })
 		_, there := b.hash(t, "k")["a"]
 		want(t, "a is there", there, false)
 		a.wants("renew", lost, a.units(1, 1, 1))
@@ -471,8 +471,8 @@ func TestUnits_S8_OneKeyOneKind(t *testing.T) {
 		unitsRefuse := func(p *peer, says string) {
 			t.Helper()
 			before := b.dump("k")
-			for _, s := range []lettucecompat.UnitsStatement{p.units(0, 0, 1), p.units(0, 0, 1, try), p.units(1, 1, 1), p.units(1, 0, 0), p.units(0, 0, 0), p.units(-1, 1, 1)} {
-				a := p.StateUnits(ctx, s)
+			for _, s := range []lettucecompat.Statement{p.units(0, 0, 1), p.units(0, 0, 1, try), p.units(1, 1, 1), p.units(1, 0, 0), p.units(0, 0, 0), p.units(-1, 1, 1)} {
+				a := p.State(ctx, s)
 				if what := fmt.Sprint(p.id, " ", s.Have, s.Keep, s.Want); s.Units > 0 { // which are gone
 					want(t, what, a.Word, lettucecompat.WordLost)
 				} else {
@@ -559,7 +559,7 @@ func TestUnits_InspectShowsNoDead(t *testing.T) {
 	t.Parallel()
 	b := onReal(t, nil)
 	with := func(capacity int64, call time.Duration) *lettucecompat.Terms {
-		return &lettucecompat.Terms{Call: call, Lease: lease, Life: life, Capacity: capacity}
+		return &lettucecompat.Terms{Call: call, Lease: lease, Life: life, Shared: true, Capacity: capacity}
 	}
 	a, x := b.unitsPeer(t, "a", with(5, 500*time.Millisecond)), b.unitsPeer(t, "x", with(7, callLease))
 	a.wants("1", has, a.units(0, 0, 1))
@@ -589,21 +589,23 @@ func TestUnits_I2_NoScriptSeesNonsense(t *testing.T) {
 	b := onMini(t)
 	p := newPeer(t, b.rdb, "p")
 	p.terms = semaphore(7)
-	for name, s := range map[string]lettucecompat.UnitsStatement{
+	for name, s := range map[string]lettucecompat.Statement{
 		"more than the capacity":       p.units(0, 0, 8),
 		"less than nothing":            p.units(0, 0, -1),
 		"nothing is kept":              p.units(0, 1, 1),
-		"a place with units":           p.units(-1, 1, 1, func(s *lettucecompat.UnitsStatement) { s.Units = 1 }),
-		"units without units":          p.units(1, 1, 1, func(s *lettucecompat.UnitsStatement) { s.Units = 0 }),
+		"a place with units":           p.units(-1, 1, 1, func(s *lettucecompat.Statement) { s.Units = 1 }),
+		"units without units":          p.units(1, 1, 1, func(s *lettucecompat.Statement) { s.Units = 0 }),
 		"a try that waits":             p.units(1, 1, 1, again, try),
 		"a place for nothing":          p.units(1, 1, 0, again),
-		"a small number":               p.units(0, 0, 1, func(s *lettucecompat.UnitsStatement) { s.N = 5 }),
-		"too large a capacity":         p.units(0, 0, 1, func(s *lettucecompat.UnitsStatement) { s.Terms = semaphore(lettucecompat.MostUnits + 1) }),
-		"a negative capacity":          p.units(0, 0, 0, func(s *lettucecompat.UnitsStatement) { s.Terms = semaphore(-1) }),
-		"a key of the library's own":   p.units(0, 0, 1, func(s *lettucecompat.UnitsStatement) { s.Key = lineOfK }),
-		"something that cannot be had": p.units(0, 0, 1, func(s *lettucecompat.UnitsStatement) { s.Have = 7 }),
+		"a small number":               p.units(0, 0, 1, func(s *lettucecompat.Statement) { s.N = 5 }),
+		"ahead of the line":            p.units(0, 0, 1, func(s *lettucecompat.Statement) { s.First = true }),
+		"a mark of units":              p.units(1, 0, 0, func(s *lettucecompat.Statement) { s.Mark = time.Second }),
+		"too large a capacity":         p.units(0, 0, 1, func(s *lettucecompat.Statement) { s.Terms = semaphore(lettucecompat.MostUnits + 1) }),
+		"a negative capacity":          p.units(0, 0, 0, func(s *lettucecompat.Statement) { s.Terms = semaphore(-1) }),
+		"a key of the library's own":   p.units(0, 0, 1, func(s *lettucecompat.Statement) { s.Key = lineOfK }),
+		"something that cannot be had": p.units(0, 0, 1, func(s *lettucecompat.Statement) { s.Have = 7 }),
 	} {
-		want(t, name, p.StateUnits(ctx, s).Outcome, failed)
+		want(t, name, p.State(ctx, s).Outcome, failed)
 	}
 	b.nothingLeft(t)
 }
@@ -616,7 +618,7 @@ func TestUnits_I3_FullMemoryAndMissingRights(t *testing.T) {
 	p.terms, q.terms = semaphore(7), semaphore(7)
 	p.wants("3", has, p.units(0, 0, 3))
 	b.raw.ConfigSet(ctx, "maxmemory", "1")
-	a := q.StateUnits(ctx, q.units(0, 0, 7))
+	a := q.State(ctx, q.units(0, 0, 7))
 	want(t, "full", a.Outcome, failed)
 	want(t, "class", lettucecompat.Classify(a.Err), lettucecompat.ClassTransient)
 	want(t, "renewal", p.renewsUnits(p.unit, 3).Outcome, ok)
@@ -625,14 +627,14 @@ func TestUnits_I3_FullMemoryAndMissingRights(t *testing.T) {
 	p.drops(1)
 	b.nothingLeft(t)
 	q.key = "free"
-	want(t, "full", q.StateUnits(ctx, q.units(0, 0, 1)).Outcome, failed)
+	want(t, "full", q.State(ctx, q.units(0, 0, 1)).Outcome, failed)
 	b.raw.ConfigSet(ctx, "maxmemory", "0")
 	b.nothingLeft(t)
 
 	c := newPeer(t, b.user(t, "~*", "&*", "+@all", "-pexpire"), "c")
 	for _, terms := range []*lettucecompat.Terms{rwTerms, fencedRWTerms} {
 		c.terms = terms
-		a := c.StateUnits(ctx, c.units(0, 0, 1))
+		a := c.State(ctx, c.units(0, 0, 1))
 		want(t, "without PEXPIRE", a.Outcome, failed)
 		want(t, "class", lettucecompat.Classify(a.Err), lettucecompat.ClassPermanent)
 		b.wantHash(t, "k", hash{}) // units without an end must not stay
@@ -640,9 +642,9 @@ func TestUnits_I3_FullMemoryAndMissingRights(t *testing.T) {
 	}
 	p.terms = rwTerms
 	p.reads()
-	c.terms = &lettucecompat.Terms{Call: 2 * callLease, Lease: lease, Life: life} // for longer than the key lives
+	c.terms = &lettucecompat.Terms{Call: 2 * callLease, Lease: lease, Life: life, Shared: true} // for longer than the key lives
 	before := b.dump("k")
-	want(t, "without PEXPIRE beside a holder", c.StateUnits(ctx, c.units(0, 0, 1)).Outcome, failed)
+	want(t, "without PEXPIRE beside a holder", c.State(ctx, c.units(0, 0, 1)).Outcome, failed)
 	want(t, "value", b.dump("k"), before)
 }
 
@@ -655,7 +657,7 @@ func TestUnits_S16_RenewalsShareRoundTrips(t *testing.T) {
 		p := newPeer(t, b.rdb, "p")
 		p.terms = rwTerms
 		const keys = 100
-		var renewals []lettucecompat.UnitsStatement
+		var renewals []lettucecompat.Statement
 		for i := range keys {
 			p.key = fmt.Sprint("k", i)
 			p.reads()
@@ -665,7 +667,7 @@ func TestUnits_S16_RenewalsShareRoundTrips(t *testing.T) {
 		var wg sync.WaitGroup
 		for _, s := range renewals {
 			wg.Go(func() {
-				if got := p.StateUnits(ctx, s); got.Word != has {
+				if got := p.State(ctx, s); got.Word != has {
 					t.Errorf("%+v", got)
 				}
 			})

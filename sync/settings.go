@@ -69,7 +69,7 @@ func (m *Manager) settings(cfg LockConfig, capacity int64) *settings {
 			Fencing: cfg.Fencing, RecordTime: cfg.FenceRecordTime,
 			MaxHandoffs: max(cfg.MaxHandoffs, 0), MaxHandoffTime: cfg.MaxHandoffTime, Linger: cfg.Linger, MinHold: cfg.MinHold,
 			Replicas: cfg.Replicas, ReplicaTimeout: cfg.ReplicaTimeout, StringHolders: cfg.StringHolders,
-			Timeout: m.cfg.commandTimeout(cfg.LeaseTime), Capacity: max(capacity, 0),
+			Timeout: m.cfg.commandTimeout(cfg.LeaseTime), Shared: capacity != ofMutex, Capacity: max(capacity, 0),
 		}}
 		if cfg.Fencing && m.cfg.Dialect != DialectDesignDocument { // its clients count tokens one by one
 			s.lock.MaxHandoffs = 0

@@ -53,7 +53,7 @@ func (m *Manager) TakeBy(key string) (release func()) {
 		m.r.Fatalf("locktest: TakeBy(%q): %s has the lock; wait for its release, or call Lose first", key, answer.Holder)
 	}
 	return sync.OnceFunc(func() {
-		s.foreign.State(ctx, lettucecompat.Statement{Key: key, N: number(), Since: n, Have: lettucecompat.HaveUnit, Terms: foreignTerms})
+		s.foreign.State(ctx, lettucecompat.Statement{Key: key, N: number(), Since: n, Have: lettucecompat.HaveUnit, Units: 1, Terms: foreignTerms})
 	})
 }
 

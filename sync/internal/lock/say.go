@@ -59,7 +59,7 @@ func (k *Key) send(cmd *command, mayBeHeld bool) (a lettucecompat.Answer, f conv
 func (k *Key) state(cmd *command, mayBeHeld bool) (conversation.Event, lettucecompat.Answer) {
 	wire := lettucecompat.Statement{
 		Key: k.name, N: cmd.N, Since: cmd.Names(), Terms: &k.set.Wire, Timeout: k.set.Timeout, MayBeHeld: mayBeHeld,
-		Keep: uint8(cmd.Keep), Want: uint8(cmd.Want),
+		Units: cmd.Have, Keep: cmd.Keep, Want: cmd.Want,
 	}
 	switch {
 	case cmd.Have > 0:
@@ -123,7 +123,7 @@ func pause() time.Duration {
 
 // event says what an answer means for the conversation.
 func (k *Key) event(cmd *command, a *lettucecompat.Answer) conversation.Event {
-	e := conversation.Event{N: cmd.N}
+	e := conversation.Event{N: cmd.N, Record: a.Unit, Units: a.Units, Lease: a.TTL, Token: a.Token}
 	switch {
 	case a.Outcome == lettucecompat.OutcomeFailed, a.Outcome == lettucecompat.OutcomeOK && a.Word == lettucecompat.WordVoid:
 		e.Kind, e.After = conversation.Failed, pause()
@@ -137,7 +137,7 @@ func (k *Key) event(cmd *command, a *lettucecompat.Answer) conversation.Event {
 	}
 	switch a.Word {
 	case lettucecompat.WordHas:
-		e.Kind, e.Record, e.Units, e.Lease, e.Token = conversation.Has, a.Unit, 1, a.TTL, a.Token
+		e.Kind = conversation.Has
 		if a.Contended {
 			k.noteContended(a.Unit)
 		}
@@ -157,7 +157,7 @@ func (k *Key) event(cmd *command, a *lettucecompat.Answer) conversation.Event {
 
 // rhythm returns after how long a place is confirmed next.
 func (k *Key) rhythm(a *lettucecompat.Answer) time.Duration {
-	wait := k.l.rhythm(k.set.times.Life, a.Ahead, a.TTL)
+	wait := k.l.rhythm(k.set.times.Life, a.Ahead, a.Next)
 	if k.set.StringHolders && a.Ahead <= nearFront {
 		wait = min(wait, stringPoll)
 	}

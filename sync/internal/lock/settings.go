@@ -32,6 +32,7 @@ type Settings struct {
 	Replicas       int
 	ReplicaTimeout time.Duration
 	StringHolders  bool
+	Shared         bool          // of an RWMutex or a Semaphore
 	Capacity       int64         // of a Semaphore
 	Timeout        time.Duration // of one command
 	Of             any           // the caller's, who finds it by Key.Settings
@@ -59,6 +60,6 @@ func (s *Settings) Prepare() {
 		Lease: l, Call: lettucecompat.CallLease(l), Life: lettucecompat.PlaceLife(l), Margin: s.Lease.Margin, Late: s.Timeout,
 	}
 	s.Wire.Call, s.Wire.Lease, s.Wire.Life = s.times.Call, s.times.Lease, s.times.Life
-	s.Wire.Capacity = s.Capacity
+	s.Wire.Shared, s.Wire.Capacity = s.Shared, s.Capacity
 	s.Wire.Strings, s.Wire.Fenced, s.Wire.RecordTime = s.StringHolders, s.Fencing, s.RecordTime
 }

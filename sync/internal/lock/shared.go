@@ -24,12 +24,12 @@ type SharedKey struct {
 
 	// Guarded by mu.
 	talk    sharedTalk
-	answer  *lettucecompat.UnitsAnswer // to the last statement that has one
-	deleted uint64                     // the newest record of which somebody says that it was deleted on purpose
-	least   int64                      // the capacity that counts
-	ended   Moment                     // when units were given back last
-	next    *giving                    // not yet stated
-	freeing *giving                    // stated, and no answer shows that it is free
+	answer  *lettucecompat.Answer // to the last statement that has one
+	deleted uint64                // the newest record of which somebody says that it was deleted on purpose
+	least   int64                 // the capacity that counts
+	ended   Moment                // when units were given back last
+	next    *giving               // not yet stated
+	freeing *giving               // stated, and no answer shows that it is free
 }
 
 // Shared returns the shared key with one reference more; Done gives that back. An unused one is made with the settings s.
@@ -229,7 +229,7 @@ func (k *SharedKey) State() SharedState {
 }
 
 // Answer returns the last answer of Redis to a statement, nil before the first.
-func (k *SharedKey) Answer() *lettucecompat.UnitsAnswer {
+func (k *SharedKey) Answer() *lettucecompat.Answer {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.answer

@@ -10,10 +10,10 @@ import (
 
 // This file is how a statement about units is sent, and what its answer means: say.go has that of a Mutex.
 
-// say sends s, takes in the answer, and states what comes next. mayBeHeld is as in lettucecompat.UnitsStatement.
+// say sends s, takes in the answer, and states what comes next. mayBeHeld is as in lettucecompat.Statement.
 func (k *SharedKey) say(s *conversation.Command, mayBeHeld bool) {
 	k.l.wire.Subscribe()
-	wire := lettucecompat.UnitsStatement{
+	wire := lettucecompat.Statement{
 		Key: k.name, N: s.N, Since: s.Names(), Units: s.Have, Keep: s.Keep, Want: s.Want, Again: s.Again, Try: s.Try,
 		Terms: &k.set.Wire, Timeout: k.set.Timeout, MayBeHeld: mayBeHeld,
 	}
@@ -29,7 +29,7 @@ func (k *SharedKey) say(s *conversation.Command, mayBeHeld bool) {
 		wire.LastToken = g.lastTokenLocked()
 	}
 	k.mu.Unlock()
-	a := k.l.wire.StateUnits(context.Background(), wire)
+	a := k.l.wire.State(context.Background(), wire)
 	if g != nil && a.Outcome == lettucecompat.OutcomeOK && a.Word != lettucecompat.WordVoid {
 		k.mu.Lock()
 		g.stated = max(g.stated, wire.LastToken)
@@ -43,8 +43,8 @@ func (k *SharedKey) say(s *conversation.Command, mayBeHeld bool) {
 }
 
 // event says what an answer to command n means for the conversation.
-func (k *SharedKey) event(a *lettucecompat.UnitsAnswer, n uint64) conversation.Event {
-	e := conversation.Event{N: n, Record: n, Units: a.Units, Lease: a.TTL, Token: a.Token}
+func (k *SharedKey) event(a *lettucecompat.Answer, n uint64) conversation.Event {
+	e := conversation.Event{N: n, Record: a.Unit, Units: a.Units, Lease: a.TTL, Token: a.Token}
 	switch {
 	case a.Outcome == lettucecompat.OutcomeFailed, a.Outcome == lettucecompat.OutcomeOK && a.Word == lettucecompat.WordVoid:
 		e.Kind, e.After = conversation.Failed, pause()
@@ -53,7 +53,7 @@ func (k *SharedKey) event(a *lettucecompat.UnitsAnswer, n uint64) conversation.E
 	case a.Word == lettucecompat.WordLost:
 		e.Kind = conversation.Lost
 	case a.Word == lettucecompat.WordWaits:
-		e.Kind, e.After = conversation.Waits, k.l.rhythm(k.set.times.Life, a.Ahead, cmp.Or(a.Next, -1))
+		e.Kind, e.After = conversation.Waits, k.l.rhythm(k.set.times.Life, a.Ahead, a.Next)
 	case a.Units > 0: // also if a try is refused
 		e.Kind = conversation.Has
 	default:
@@ -63,7 +63,7 @@ func (k *SharedKey) event(a *lettucecompat.UnitsAnswer, n uint64) conversation.E
 }
 
 // refuse is as that of a Key.
-func (k *SharedKey) refuse(s *conversation.Command, a *lettucecompat.UnitsAnswer) {
+func (k *SharedKey) refuse(s *conversation.Command, a *lettucecompat.Answer) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {
@@ -84,7 +84,7 @@ func (k *SharedKey) refuse(s *conversation.Command, a *lettucecompat.UnitsAnswer
 func (k *SharedKey) hear(e conversation.Event, contended bool) { k.take(e, contended, nil, nil) }
 
 // take is hear. s is what e answers, if it is an answer, and a that as it came.
-func (k *SharedKey) take(e conversation.Event, contended bool, s *conversation.Command, a *lettucecompat.UnitsAnswer) {
+func (k *SharedKey) take(e conversation.Event, contended bool, s *conversation.Command, a *lettucecompat.Answer) {
 	k.mu.Lock()
 	before := k.talk
 	var f conversation.Effect
@@ -151,7 +151,7 @@ func (k *SharedKey) take(e conversation.Event, contended bool, s *conversation.C
 // freedLocked concludes how what is given back has ended, and returns of which grant that has failed for the first time, was
 // given up, or was not there. The others are as in take, and f is what e means. The answer to a command of before, which a call
 // has overtaken, says nothing of that.
-func (k *SharedKey) freedLocked(s *conversation.Command, e conversation.Event, f conversation.Effect, a *lettucecompat.UnitsAnswer) (failed, givenUp, missing *giving) {
+func (k *SharedKey) freedLocked(s *conversation.Command, e conversation.Event, f conversation.Effect, a *lettucecompat.Answer) (failed, givenUp, missing *giving) {
 	b, r := k.freeing, ExitResult{}
 	switch {
 	case b == nil || s == nil && f != conversation.GivenUp || s != nil && s.N < b.n:

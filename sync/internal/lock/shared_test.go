@@ -28,7 +28,7 @@ func (f heard) LostShare(_ *Share, l *Loss) { f(l) }
 func newShares(t testing.TB, rdb *redis.Client, capacity int64, change func(*Settings)) *party {
 	t.Helper()
 	return newParty(t, rdb, func(s *Settings) {
-		s.Capacity, s.MaxHandoffTime = capacity, time.Millisecond
+		s.Shared, s.Capacity, s.MaxHandoffTime = true, capacity, time.Millisecond
 		if change != nil {
 			change(s)
 		}
@@ -604,8 +604,8 @@ func TestShared_S24_TheFirstTwoStateWhenALeaseEnds(t *testing.T) {
 	k := p.Shared("k", p.set)
 	defer k.Done()
 	for ahead, soon := range []bool{true, true, false} {
-		for _, next := range []time.Duration{0, 20 * ms} {
-			h := k.event(&lettucecompat.UnitsAnswer{Word: lettucecompat.WordWaits, Ahead: ahead, Next: next}, 1)
+		for _, next := range []time.Duration{-1, 20 * ms} {
+			h := k.event(&lettucecompat.Answer{Word: lettucecompat.WordWaits, Ahead: ahead, Next: next}, 1)
 			if h.Kind != conversation.Waits || (h.After < next+5*ms) != (soon && next > 0) {
 				t.Errorf("%d ahead, a lease ends in %v: again after %v", ahead, next, h.After)
 			}
