@@ -19,7 +19,7 @@ func (c *Client) ForceRelease(ctx context.Context, key string, strings bool) (re
 	}
 	start := time.Now()
 	cmd, left := c.script(ctx, c.senders(key).locks, key, start, 0, true, func(line string) *scriptRequest {
-		return newScriptRequest(c.scripts().force, key, line, "", c.opt.Dialect.message(key, c.opt.ClientID, start), stringsFlag(strings), c.multi())
+		return newScriptRequest(c.scripts().force, key, line, "", c.opt.Dialect.message(key, c.opt.ClientID, start), flag("s", strings), flag("m", c.Multi()))
 	})
 	outcome, err := cmd.result(left)
 	c.observe("force", outcome, start)
@@ -47,59 +47,41 @@ type Taking struct {
 	Terms *Terms
 }
 
-// TakeReply is the answer to a Taking.
-type TakeReply struct {
-	// Outcome is OK, Gone (the field is not there), Refused (the place is not, or was confirmed since), Failed or Unknown.
-	// After Unknown the next confirmation of the place settles it; otherwise nothing has changed.
-	Outcome   Outcome
-	Token     int64         // with Terms.Fenced
-	Contended bool          // another client waits
-	Lease     time.Duration // for so long the unit is there, counted from a moment after the command was sent
-	Err       error
-}
-
-// Take takes the lock. It notifies the client behind each field that had it, as ForceRelease does.
-func (c *Client) Take(ctx context.Context, t Taking, timeout time.Duration) (r TakeReply) {
+// Take takes the lock, and answers WordHas; WordGone: the field is not there; WordRefused: the place is not, or was confirmed since.
+// After OutcomeUnknown the next confirmation of the place settles it; otherwise nothing has changed. It notifies the client behind
+// each field that had the lock, as ForceRelease does.
+func (c *Client) Take(ctx context.Context, t Taking, timeout time.Duration) (a Answer) {
 	start, fence := time.Now(), ""
-	defer func() { c.observe("take", r.Outcome, start) }()
+	defer func() { c.observe("take", a.Outcome, start) }()
 	if t.Terms.Fenced {
 		fence = c.fence(t.Key)
 	}
 	terms := t.Terms.of(c)
-	k := newScriptRequest(c.scripts().force, t.Key, c.line(t.Key), fence, c.opt.Dialect.notice(), stringsFlag(t.Terms.Strings), c.multi(),
+	k := newScriptRequest(c.scripts().force, t.Key, c.line(t.Key), fence, c.opt.Dialect.notice(), flag("s", t.Terms.Strings), flag("m", c.Multi()),
 		t.From, c.id, strconv.FormatUint(t.Place, 10), strconv.FormatUint(t.Unit, 10), terms.call, terms.record)
-	if r.Outcome, r.Err = c.one(ctx, c.senders(t.Key).locks, &k.request, start, timeout); r.Outcome != OutcomeOK {
-		return r
+	if a.Outcome, a.Err = c.one(ctx, c.senders(t.Key).locks, &k.request, start, timeout); a.Outcome != OutcomeOK {
+		return a
 	}
-	answer, _ := k.command.Val().([]any)
+	v, _ := k.command.Val().([]any)
 	switch {
-	case len(answer) == 1 && text(answer[0]) == "gone":
-		r.Outcome = OutcomeGone
-	case len(answer) == 1 && text(answer[0]) == "place":
-		r.Outcome = OutcomeRefused
-	case len(answer) == 4 && text(answer[0]) == "has":
-		r.Contended = answer[2] == int64(1)
-		ms, _ := answer[3].(int64)
-		r.Lease = time.Duration(ms) * time.Millisecond
-		r.Token, _ = strconv.ParseInt(text(answer[1]), 10, 64)
+	case len(v) == 1 && text(v[0]) == "gone":
+		a.Word = WordGone
+	case len(v) == 1 && text(v[0]) == "place":
+		a.Word = WordRefused
+	case len(v) == 4 && text(v[0]) == "has":
+		ms, _ := v[3].(int64)
+		a.Units, a.TTL, a.Unit, a.Contended = 1, fromMillis(ms), t.Unit, v[2] == int64(1)
+		a.Token, _ = strconv.ParseInt(text(v[1]), 10, 64)
 	default:
-		r.Outcome, r.Err = OutcomeUnknown, ErrMalformed
+		a.Outcome, a.Err = OutcomeUnknown, ErrMalformed
 	}
-	return r
+	return a
 }
 
-// multi is the argument that says to a script whether NUMSUB knows nothing.
-func (c *Client) multi() any {
-	if c.Multi() {
-		return "m"
-	}
-	return ""
-}
-
-// stringsFlag is the argument that says to a script whether a string is a lock.
-func stringsFlag(strings bool) any {
-	if strings {
-		return "s"
+// flag is an argument that says something to a script, or nothing: m that NUMSUB knows nothing, s that a string is a lock.
+func flag(letter string, on bool) any {
+	if on {
+		return letter
 	}
 	return ""
 }

@@ -41,7 +41,7 @@ func (c *Client) Inspect(ctx context.Context, key string, stringsAreLocks bool) 
 	}
 	start := time.Now()
 	cmd, left := c.script(ctx, c.senders(key).keep, key, start, 0, true, func(line string) *scriptRequest {
-		return newScriptRequest(c.scripts().inspect, key, line, c.fence(key), stringsFlag(stringsAreLocks))
+		return newScriptRequest(c.scripts().inspect, key, line, c.fence(key), flag("s", stringsAreLocks))
 	})
 	outcome, err := cmd.result(left)
 	c.observe("inspect", outcome, start)

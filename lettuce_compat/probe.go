@@ -58,7 +58,7 @@ func (c *Client) rehearse(ctx context.Context, r RehearseRequest, step string) e
 	}
 	cmd, left := c.script(ctx, c.senders(r.Key).locks, r.Key, start, r.Timeout, true, func(line string) *scriptRequest {
 		return newScriptRequest(c.scripts().rehearse, r.Key, line, fence,
-			step, c.opt.Dialect.channel(r.Key), ownPrefix+c.opt.ClientID, replicas, stringsFlag(r.Strings))
+			step, c.opt.Dialect.channel(r.Key), ownPrefix+c.opt.ClientID, replicas, flag("s", r.Strings))
 	})
 	outcome, err := cmd.result(left)
 	c.observe("ping", outcome, start)

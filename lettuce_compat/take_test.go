@@ -14,21 +14,21 @@ func TestTake(t *testing.T) {
 	both(t, func(t *testing.T, b *bed) {
 		a, line := b.standInLine(t, "x", "y")
 		y := line[1]
-		take := func(from string, place uint64) lettucecompat.TakeReply {
+		take := func(from string, place uint64) lettucecompat.Answer {
 			y.n++
 			return y.Take(ctx, lettucecompat.Taking{Key: "k", From: from, Place: place, Unit: y.n, Terms: terms}, 0)
 		}
 		before := y.n
-		want(t, "a field that is not there", take("a:nobody", before).Outcome, gone)
+		want(t, "a field that is not there", take("a:nobody", before).Word, wordGone)
 		y.wantWord("confirm", y.confirm(), waits)
 		confirmed := y.n
-		want(t, "a place that was confirmed since", take("", before).Outcome, refused)
-		want(t, "a place that is not there", a.Take(ctx, lettucecompat.Taking{Key: "k", Place: a.n, Unit: a.n + 1, Terms: terms}, 0).Outcome, refused)
+		want(t, "a place that was confirmed since", take("", before).Word, wordRefused)
+		want(t, "a place that is not there", a.Take(ctx, lettucecompat.Taking{Key: "k", Place: a.n, Unit: a.n + 1, Terms: terms}, 0).Word, wordRefused)
 		b.holds(t, a)
 		r := take(a.field(a.unit), confirmed)
-		want(t, "outcome", r.Outcome, ok)
+		y.wantWord("take", r, has)
 		want(t, "another client waits", r.Contended, true)
-		want(t, "lease is what was left", r.Lease <= callLease && r.Lease > 0, true)
+		want(t, "lease is what was left", r.TTL <= callLease && r.TTL > 0, true)
 		y.unit = y.n
 		b.holds(t, y)
 		a.message(lettucecompat.MessageContended)

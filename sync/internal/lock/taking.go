@@ -183,10 +183,10 @@ func (k *Key) waitsForRedis(o *Owner) bool {
 // takeOver sends that the lock is taken.
 func (k *Key) takeOver(cmd *command) (conversation.Event, lettucecompat.Answer) {
 	t := cmd.by
-	r := k.l.wire.Take(context.Background(), lettucecompat.Taking{
+	a := k.l.wire.Take(context.Background(), lettucecompat.Taking{
 		Key: k.name, From: t.From, Place: cmd.Since, Unit: cmd.N, Terms: &k.set.Wire,
 	}, k.set.Timeout)
-	e := conversation.Event{Kind: conversation.Failed, N: cmd.N, Record: cmd.N, After: pause()}
+	e := conversation.Event{Kind: conversation.Failed, N: cmd.N, Record: a.Unit, Units: a.Units, Lease: a.TTL, Token: a.Token, After: pause()}
 	defer func() {
 		if e.Kind != conversation.Has {
 			k.mu.Lock()
@@ -194,20 +194,20 @@ func (k *Key) takeOver(cmd *command) (conversation.Event, lettucecompat.Answer) 
 			k.mu.Unlock()
 		}
 	}()
-	switch failed := failure(r.Outcome, r.Err); {
-	case r.Outcome == lettucecompat.OutcomeOK:
-		e.Kind, e.Units, e.Lease, e.Token = conversation.Has, 1, r.Lease, r.Token
-		if r.Contended {
+	switch failed := failure(a.Outcome, a.Err); {
+	case a.Units > 0:
+		e.Kind = conversation.Has
+		if a.Contended {
 			k.noteContended(cmd.N)
 		}
-	case r.Outcome == lettucecompat.OutcomeUnknown:
+	case failed.Unknown:
 		e.Kind = conversation.Silence
-	case r.Outcome == lettucecompat.OutcomeGone:
+	case a.Word == lettucecompat.WordGone:
 		t.spoil(ErrNotThere)
 	case failed.Permanent:
 		t.spoil(failed)
 	}
-	return e, lettucecompat.Answer{Outcome: r.Outcome, Err: r.Err}
+	return e, a
 }
 
 // failedLocked notes that a command that takes the lock had no usable answer. The next one comes immediately if the answer may
