@@ -37,11 +37,7 @@ type RenewReply struct {
 // single server, one pipeline to the node on a cluster. It returns one reply per item, in order; one bad key fails no
 // other. The owner of the keys is asked for anew; an item that has moved is sent to its new one.
 func (c *Client) Renew(ctx context.Context, batch []Renewal, timeout time.Duration) []RenewReply {
-	read := parseRenewal
-	if len(batch) > 0 && batch[0].Units > 0 {
-		read = parseUnitsRenewal
-	}
-	return askBatch(ctx, c, "renew", batch, timeout, c.renewCommand, read)
+	return askBatch(ctx, c, "renew", batch, timeout, c.renewCommand, parseRenewal)
 }
 
 // Extend raises the lease of one field outside of the batches. With Replicas it waits for them on the connection that
@@ -88,26 +84,19 @@ func (c *Client) renewCommand(items []Renewal) *command {
 	return newBatchCommand(s, items[0].Key, args)
 }
 
-func parseRenewal(b batchAnswer) RenewReply {
+// parseRenewal reads what lua/renew.lua says of one lock, 0 or 1, or lua/renewunits.lua: twice the units, and 1 more if another
+// client waits.
+func parseRenewal(item Renewal, b batchAnswer) RenewReply {
 	r := RenewReply{Outcome: b.outcome, SentAt: b.sentAt, Err: b.err}
-	if a, ok := b.answer.(int64); ok && (a == 0 || a == 1) {
-		if a == 0 {
-			r.Outcome = OutcomeGone
-		}
-	} else if r.Outcome == OutcomeOK {
+	switch a, ok := b.answer.(int64); {
+	case r.Outcome != OutcomeOK:
+	case ok && a == 0:
+		r.Outcome = OutcomeGone
+	case !ok || a < 0 || (a == 1) != (item.Units == 0):
 		r.Outcome, r.Err = OutcomeUnknown, ErrMalformed
+	case item.Units > 0:
+		r.Units, r.Contended = a/2, a%2 == 1
 	}
-	return r
-}
-
-// parseUnitsRenewal reads what lua/renewunits.lua says of one lock: twice the units, and 1 more if another client waits.
-func parseUnitsRenewal(b batchAnswer) RenewReply {
-	a, ok := b.answer.(int64)
-	if b.answer = min(a, 1); !ok || a < 0 || a == 1 {
-		b.answer = nil
-	}
-	r := parseRenewal(b)
-	r.Units, r.Contended = a/2, a%2 == 1
 	return r
 }
 
@@ -140,7 +129,7 @@ func (c *Client) statusCommand(items []Query) *command {
 	return newBatchCommand(c.scripts().status, items[0].Key, args)
 }
 
-func parseStatus(b batchAnswer) StatusReply {
+func parseStatus(_ Query, b batchAnswer) StatusReply {
 	switch a := b.answer.(type) {
 	case int64:
 		if a == 0 {
@@ -174,16 +163,16 @@ type batchAnswer struct {
 // askBatch asks a script about many locks of one shard: with one command on a single server, and with one for each
 // lock, in a pipeline, on a cluster. It returns what read makes of each answer, in order.
 func askBatch[T any, R interface{ worst(Outcome) Outcome }](
-	ctx context.Context, c *Client, name string, batch []T, timeout time.Duration, ask func([]T) *command, read func(batchAnswer) R,
+	ctx context.Context, c *Client, name string, batch []T, timeout time.Duration, ask func([]T) *command, read func(T, batchAnswer) R,
 ) []R {
 	if len(batch) == 0 {
 		return nil
 	}
 	start, worst := time.Now(), OutcomeOK
 	replies := make([]R, 0, len(batch))
-	for _, b := range c.sendBatch(ctx, len(batch), start, timeout, func(i, n int) *command { return ask(batch[i : i+n]) }) {
-		replies = append(replies, read(b))
-		worst = replies[len(replies)-1].worst(worst)
+	for i, b := range c.sendBatch(ctx, len(batch), start, timeout, func(i, n int) *command { return ask(batch[i : i+n]) }) {
+		replies = append(replies, read(batch[i], b))
+		worst = replies[i].worst(worst)
 	}
 	c.observe(name, worst, start)
 	return replies

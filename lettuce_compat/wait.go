@@ -23,7 +23,7 @@ func (c *Client) extendSynced(ctx context.Context, r Renewal, now time.Time, lim
 	cmd := c.renewCommand([]Renewal{r})
 	k := &request{cmds: []*command{cmd}, wait: w}
 	left := c.senders(r.Key).synced.do(ctx, k, now, limit+w.timeout)
-	reply := renewed(cmd, left)
+	reply := parseRenewal(r, cmd.item(left, 0, 1))
 	if reply.Outcome != OutcomeFailed || cmd.sent() {
 		reply.SentAt = k.sentAt
 	}
@@ -36,9 +36,6 @@ func (c *Client) extendSynced(ctx context.Context, r Renewal, now time.Time, lim
 	}
 	return reply
 }
-
-// renewed reads the answer to a renewal of one key.
-func renewed(cmd *command, left error) RenewReply { return parseRenewal(cmd.item(left, 0, 1)) }
 
 // waitTries bounds how often a renewal with WAIT is sent after a slot that moves.
 const waitTries = 5
@@ -99,7 +96,7 @@ func (c *Client) askReplicas(ctx context.Context, node endpoint, cmd *command, w
 	conn := client.Conn()
 	defer func() { _ = conn.Close() }()
 	process(ctx, conn, cmd)
-	if renewed(cmd, nil).Outcome == OutcomeOK {
+	if cmd.item(nil, 0, 1).answer == int64(1) {
 		process(ctx, conn, wait)
 		w.synced, w.err = wait.Int()
 	}
