@@ -81,9 +81,10 @@ func (c *Client) State(ctx context.Context, s Statement) (answer Answer) {
 	if err := c.checkStatement(&s); err != nil {
 		return Answer{Outcome: OutcomeFailed, Err: err}
 	}
-	to := c.senders(s.Key).locks
+	shard := c.senders(s.Key)
+	to := shard.locks
 	if s.Have == HaveUnit && s.Keep > 0 {
-		to = c.senders(s.Key).keep
+		to = shard.keep
 	}
 	alone := s.Have == HaveUnit && s.Want <= s.Keep && !s.Again // it has no place after that
 	cmd, left := c.script(ctx, to, s.Key, start, s.Timeout, alone, func(line string) *scriptRequest { return c.stateRequest(&s, line, start) })
@@ -150,15 +151,9 @@ func (c *Client) checkStatement(s *Statement) error {
 }
 
 // whats has what statements about few units say: see Statement.what.
-var whats = func() (all [3][2][2][4]any) {
-	for have := range all {
-		for keep := range int64(2) {
-			for want := range int64(2) {
-				for how := range all[have][keep][want] {
-					all[have][keep][want][how] = whatOf(Have(have), int64(have/2), keep, want, how)
-				}
-			}
-		}
+var whats = func() (all [3 * 2 * 2 * 4]any) {
+	for i := range all {
+		all[i] = whatOf(Have(i/16), int64(i/32), int64(i/8%2), int64(i/4%2), i%4)
 	}
 	return all
 }()
@@ -175,7 +170,7 @@ func (s *Statement) what() any {
 		how = 3
 	}
 	if max(s.Units, s.Keep, s.Want) <= 1 {
-		return whats[s.Have][s.Keep][s.Want][how]
+		return whats[int64(s.Have)*16+s.Keep*8+s.Want*4+int64(how)]
 	}
 	return whatOf(s.Have, s.Units, s.Keep, s.Want, how)
 }
@@ -230,13 +225,10 @@ func (c *Client) stateRequest(s *Statement, line string, now time.Time) *scriptR
 	return k
 }
 
-// markMillis prints how long a mark stays. Without one it is 0, and LeaseLeft is -1.
+// markMillis prints how long a mark stays: LeaseLeft is -1.
 func markMillis(d time.Duration) string {
-	switch {
-	case d < 0:
-		return "-1"
-	case d == 0:
-		return "0"
+	if d <= 0 {
+		return strconv.FormatInt(int64(d), 10)
 	}
 	return millis(d)
 }
