@@ -108,7 +108,7 @@ func (s *subscriber) refuse(answer redis.Error) bool {
 			s.c.subs.refusal.Store(&refusal)
 		}
 	}
-	s.kickLocked()
+	signal(s.kick)
 	s.mu.Unlock()
 	if single {
 		s.c.warn.raise(Warning{Kind: WarnChannelRefused, Err: answer})
@@ -173,12 +173,5 @@ func (s *subscriber) dropLocked(generation uint64, err error) {
 		s.dropErr = err
 		close(s.dropped)
 		s.dropped = nil
-	}
-}
-
-func (s *subscriber) kickLocked() {
-	select {
-	case s.kick <- struct{}{}:
-	default:
 	}
 }

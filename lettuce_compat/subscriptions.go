@@ -124,7 +124,7 @@ func (s *subscriptions) rehome(from *subscriber) {
 // nobody watches is forgotten.
 func (s *subscriptions) moveLocked(ch *channel, to *subscriber) {
 	ch.sub.forgetLocked(ch)
-	ch.sub.kickLocked()
+	signal(ch.sub.kick)
 	if ch.unwatched() {
 		return
 	}

@@ -60,7 +60,7 @@ type tracker struct {
 // changedLocked queues a read of e, unless one is queued that has not begun.
 func (t *tracker) changedLocked(e *Tracked) {
 	if !t.up || e.queue != unqueued {
-		t.kickLocked()
+		signal(t.kick)
 		return
 	}
 	at := time.Now()
@@ -77,26 +77,19 @@ func (t *tracker) changedLocked(e *Tracked) {
 	}
 	e.queue = queuedNow
 	t.now = append(t.now, e)
-	t.kickLocked()
+	signal(t.kick)
 }
 
 // lateLocked queues a read of e for later.
 func (t *tracker) lateLocked(e *Tracked) {
 	e.queue, e.due = queuedLate, time.Now().Add(trackWindow)
 	t.late = append(t.late, e)
-	t.kickLocked()
-}
-
-func (t *tracker) kickLocked() {
-	select {
-	case t.kick <- struct{}{}:
-	default:
-	}
+	signal(t.kick)
 }
 
 func (t *tracker) doubtLocked() {
 	t.doubted = true
-	t.kickLocked()
+	signal(t.kick)
 }
 
 // pushed takes in a push of the connection. No key: any may have changed.

@@ -38,10 +38,11 @@ func (w *Watch) Close() {
 	}
 }
 
-func (w *Watch) signal() {
+// signal puts a signal in c, which has room for one.
+func signal(c chan struct{}) {
 	select {
-	case w.c <- struct{}{}:
-	default: // a signal is there already and will be taken after this
+	case c <- struct{}{}:
+	default: // one is there already and will be taken after this
 	}
 }
 
@@ -54,7 +55,7 @@ func (c *Client) Watch(key string) *Watch {
 	c.subs.mu.Lock()
 	defer c.subs.mu.Unlock()
 	if c.subs.closed {
-		w.signal()
+		signal(w.c)
 		return w
 	}
 	s := c.subs.atLocked(home)
@@ -120,7 +121,7 @@ type channel struct {
 
 func (ch *channel) signalLocked() {
 	for w := range ch.watches {
-		w.signal()
+		signal(w.c)
 	}
 }
 
@@ -133,7 +134,7 @@ func (ch *channel) watchLocked(w *Watch) {
 	ch.watches[w] = struct{}{}
 	if ch.state == chConfirmed {
 		ch.sub.putLocked(ch, chConfirmed) // it may have been about to end
-		w.signal()
+		signal(w.c)
 	}
 }
 
@@ -155,7 +156,7 @@ func (s *subscriber) putLocked(ch *channel, state chanState) {
 		ch.at = ch.in.PushBack(ch)
 	}
 	if state != chAsked {
-		s.kickLocked()
+		signal(s.kick)
 	}
 }
 
