@@ -56,8 +56,8 @@ type Statement struct {
 	First      bool // of a Mutex: an ask or turn takes a free lock ahead of the line
 	Again      bool // not of a Mutex: wait in line even if Redis leaves enough
 	Terms      *Terms
-	// LastToken is the last token that was handed out from the unit of a Mutex that is given back, or from the units of others that
-	// no answered statement has reported; 0: none. It needs Terms.Fenced.
+	// LastToken is the last token that was handed out: of a Mutex from the unit that is given back, else from the units that the
+	// process has, 0 once a statement with it was answered. It needs Terms.Fenced.
 	LastToken int64
 	// Mark leaves the key of a Mutex taken for so long after the unit is given back, by the field MarkAs, or where that is "" by
 	// one that says whose it was (MinHold). 0 leaves it free, and LeaseLeft is as long as the unit would last. A statement
