@@ -200,7 +200,7 @@ func (m *Manager) sayClosing() {
 		count(g)
 	}
 	for _, k := range m.locks.AllShared() {
-		if d := k.Gate().Demand(); d.Used > 0 {
+		if d := k.Queue().Demand(); d.Used > 0 {
 			count(k.Held())
 		}
 	}
@@ -220,7 +220,7 @@ func (m *Manager) parked() []string {
 		}
 	}
 	for _, k := range m.locks.AllShared() {
-		if n := k.Gate().Len(); n > 0 {
+		if n := k.Queue().Len(); n > 0 {
 			problems = append(problems, fmt.Sprintf("%d callers are parked in Lock or RLock of %s", n, quoteKey(k.Name())))
 		}
 	}

@@ -239,7 +239,7 @@ func (s *sharedLock) enterUnnamed(ctx context.Context, op string, kind queue.Kin
 
 // waitsForItself reports a caller whose goroutine holds what it is about to wait for.
 func (s *sharedLock) waitsForItself(k *lock.SharedKey, kind queue.Kind) {
-	if w := k.Gate().Demand().Owner.Goroutine; w != 0 && !kind.IsTry() && w == uint64(s.m.goroutine()) {
+	if w := k.Queue().Demand().Owner.Goroutine; w != 0 && !kind.IsTry() && w == uint64(s.m.goroutine()) {
 		site := ""
 		if o := k.State().Writes; o != nil {
 			site = o.CallSite

@@ -123,7 +123,7 @@ func (m *Manager) verdicts(n uint64, key string) []observe.VerdictState {
 // sharedState describes an RWMutex or a Semaphore, with the first n of its waiters, or all with a negative n.
 func (m *Manager) sharedState(k *lock.SharedKey, now time.Time, n int) observe.State {
 	is := k.State()
-	_, waiters := k.Gate().Peek(n)
+	_, waiters := k.Queue().Peek(n)
 	s := observe.State{
 		Key: k.Name(), Class: k.Settings().Class, Status: sharedStatus(&is), Count: is.Entries, Lost: is.Lost, Waiting: is.Waiting,
 		Units: is.Units, Used: is.Used, Capacity: is.Capacity, Readers: is.Readers, Goroutine: int64(is.Owner.Goroutine),
@@ -171,7 +171,7 @@ func sharedStatus(is *lock.SharedState) string {
 
 // sharedCountedIn returns c with the shared key k more.
 func sharedCountedIn(c observe.Count, k *lock.SharedKey, now lock.Moment) observe.Count {
-	d := k.Gate().Front()
+	d := k.Queue().Front()
 	if d.Units > 0 || d.Lost {
 		c.Held++
 	}

@@ -121,7 +121,7 @@ func earlier(a, b time.Time) int {
 
 // sharedRank says how much a shared key is worth showing. The watchdog has found something about those that are unhealthy.
 func (m *Manager) sharedRank(k *lock.SharedKey, unhealthy map[uint64]bool) rank {
-	d := k.Gate().Front()
+	d := k.Queue().Front()
 	r := rank{shared: k, bad: d.Lost, since: d.First.Since}
 	if g := k.Held(); g != nil && d.Units > 0 {
 		r.granted = m.leases.Zero().Add(g.Since())

@@ -269,8 +269,8 @@ func (m *Manager) waitedFor() iter.Seq[waits.Key] {
 		}
 		for _, k := range m.locks.AllShared() {
 			limit := cmp.Or(k.Settings().Of.(*settings).cfg.LongWait, m.cfg.LongWait)
-			if k.Gate().Len() > 0 && !yield(waits.Key{
-				Name: k.Name(), Queue: k.Gate(), Limit: limit, Of: k,
+			if k.Queue().Len() > 0 && !yield(waits.Key{
+				Name: k.Name(), Queue: k.Queue(), Limit: limit, Of: k,
 			}) {
 				return
 			}

@@ -41,7 +41,7 @@ func (k *Key) Acquire(ctx context.Context, o *Owner, lease *Lease) error {
 		}
 	}
 	for left := false; ; left = true {
-		in, order, err := k.enqueue(&k.q, w)
+		in, order, err := k.enqueue(w)
 		if left {
 			k.l.settled()
 		}
@@ -61,7 +61,7 @@ func (k *Key) Acquire(ctx context.Context, o *Owner, lease *Lease) error {
 				k.oust()
 				k.kick() // there may be a place already
 			}
-			waits, end := k.limited(ctx, w, &k.talk)
+			waits, end := k.limited(ctx, w)
 			order, err := k.q.Park(waits, w)
 			end()
 			if err != nil {

@@ -21,7 +21,10 @@ type base struct {
 	tracked atomic.Pointer[lettucecompat.Tracked] // its grant, once that is tracked
 	failed  atomic.Pointer[string]                // the server from which the last statement had no usable answer; nil: it had one
 
+	q queue.Synchronizer
+
 	mu       sync.Mutex
+	talk     conversation.Conversation
 	timer    *time.Timer
 	tryAfter uint64 // the last command before the try came that waits, if one does: there is one at most
 	flying   int32  // statements whose command has not returned
@@ -88,31 +91,47 @@ func (b *base) report(err error) {
 	b.l.cfg.Reporter.Failed(b, shard, err)
 }
 
-// enqueue lets w enter the queue q. For a try it notes which commands were sent before.
-func (b *base) enqueue(q *queue.Synchronizer, w *queue.Waiter) (in bool, order queue.Order, err error) {
+// Queue returns the queue of the key, to read and to re-enter.
+func (b *base) Queue() *queue.Synchronizer { return &b.q }
+
+// enqueue lets w enter the queue. For a try it notes which commands were sent before.
+func (b *base) enqueue(w *queue.Waiter) (in bool, order queue.Order, err error) {
 	if !w.Kind.IsTry() {
-		return q.Acquire(w)
+		return b.q.Acquire(w)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if in, order, err = q.Acquire(w); !in && err == nil {
+	if in, order, err = b.q.Acquire(w); !in && err == nil {
 		b.tryAfter = b.l.number.Load()
 	}
 	return in, order, err
 }
 
 // limited returns the context in which w waits. A try waits for one answer, and no longer than that may take. Where its own
-// command was sent, in the conversation c, that has this limit; where an answer to somebody else must come first, the context.
-func (b *base) limited(ctx context.Context, w *queue.Waiter, c *conversation.Conversation) (context.Context, context.CancelFunc) {
+// command was sent, that has this limit; where an answer to somebody else must come first, the context.
+func (b *base) limited(ctx context.Context, w *queue.Waiter) (context.Context, context.CancelFunc) {
 	if w.Kind.IsTry() {
 		b.mu.Lock()
-		sent := c.LastCommand().N > b.tryAfter
+		sent := b.talk.LastCommand().N > b.tryAfter
 		b.mu.Unlock()
 		if !sent || b.set.Linger > 0 { // a second answer may decide
 			return context.WithTimeoutCause(ctx, b.set.Timeout, errUnanswered)
 		}
 	}
 	return ctx, func() {}
+}
+
+// takeLocked returns the next command that demand makes of the conversation, and that as it is once the command is sent: see
+// conversation.Conversation.Next.
+func (b *base) takeLocked(demand conversation.Demand, now Moment) (conversation.Conversation, conversation.Command, Moment) {
+	n, at := b.l.number.Load()+1, conversation.Moment(now)
+	talk, cmd, until := b.talk.Next(demand, n, at)
+	if cmd.N > 0 { // only now a number is taken
+		if taken := b.l.number.Add(1); taken != n {
+			talk, cmd, until = b.talk.Next(demand, taken, at)
+		}
+	}
+	return talk, cmd, Moment(until)
 }
 
 // wakeLocked sets the timer for until. k is the key whose base b is.

@@ -25,8 +25,8 @@ func (l *Locks) BeginClose() {
 		k.kick()
 	}
 	for _, k := range l.AllShared() {
-		k.gate.Close()
-		k.gate.Fail(ErrClosed)
+		k.q.Close()
+		k.q.Fail(ErrClosed)
 		k.kick()
 	}
 }

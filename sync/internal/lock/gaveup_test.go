@@ -15,7 +15,8 @@ func (k *Key) taken(d conversation.Demand) *command {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.flying++
-	cmd, _ := k.takeLocked(d, k.l.now())
+	talk, cmd, _ := k.takeLocked(d, k.l.now())
+	k.talk = talk
 	return &command{Command: cmd}
 }
 

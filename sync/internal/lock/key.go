@@ -20,7 +20,6 @@ import (
 // These state what the conversation says is to be stated, and set the timer for when it has something to say by itself.
 type Key struct {
 	base
-	q    queue.Synchronizer
 	link *Link
 
 	cur          atomic.Pointer[Held] // the last one
@@ -34,7 +33,6 @@ type Key struct {
 	pausedUntil  atomic.Int64         // the Moment before which the lock does not linger: see pauseLinger
 
 	// Guarded by mu.
-	talk     conversation.Conversation
 	answer   *lettucecompat.Answer // see Answer
 	knew     Moment                // when something showed who has the lock, or this process gave it back
 	unwatch  chan struct{}         // ends listening for a foreign holder's release; nil: nobody listens
@@ -58,9 +56,6 @@ func (l *Link) Key() *Key {
 
 // Link returns the one that leads to k.
 func (k *Key) Link() *Link { return k.link }
-
-// Queue returns the queue of the key, to read and to re-enter.
-func (k *Key) Queue() *queue.Synchronizer { return &k.q }
 
 // Leaves reports whether something of this client may be in Redis that is held or waited for no more.
 func (k *Key) Leaves() bool {
@@ -105,7 +100,7 @@ type command struct {
 }
 
 // hasLocked reports whether this client has the unit.
-func (k *Key) hasLocked() bool { return k.talk.Units > 0 && k.talk.State != conversation.Leaving }
+func (k *Key) hasLocked() bool { return k.unitsLocked() > 0 }
 
 // openLocked returns the record that was given back, or taken, while no answer says what became of it; 0: none.
 func (k *Key) openLocked() uint64 {
@@ -126,22 +121,6 @@ func (k *Key) demandLocked(now Moment) conversation.Demand {
 	return conversation.Demand{}
 }
 
-// takeLocked takes the next command from the conversation: see conversation.Conversation.Next.
-func (k *Key) takeLocked(d conversation.Demand, now Moment) (conversation.Command, Moment) {
-	if d.Keep > 0 && k.talk.State != conversation.Holding { // its owner is notified of a loss, or still to come
-		return conversation.Command{}, never
-	}
-	n, at := k.l.number.Load()+1, conversation.Moment(now)
-	talk, cmd, until := k.talk.Next(d, n, at)
-	if cmd.N > 0 { // only now a number is taken
-		if taken := k.l.number.Add(1); taken != n {
-			talk, cmd, until = k.talk.Next(d, taken, at)
-		}
-	}
-	k.talk = talk
-	return cmd, Moment(until)
-}
-
 // nextLocked takes what there is to send now. If that is nothing, it returns nil and sets the timer.
 func (k *Key) nextLocked() *command {
 	now := k.l.now()
@@ -155,7 +134,11 @@ func (k *Key) nextLocked() *command {
 			demand.Seize, pauses[2] = now >= takes.notBefore, takes.notBefore
 		}
 	}
-	next, until := k.takeLocked(demand, now)
+	var next conversation.Command
+	until := never
+	if demand.Keep == 0 || k.talk.State == conversation.Holding { // otherwise its owner is notified of a loss, or still to come
+		k.talk, next, until = k.takeLocked(demand, now)
+	}
 	var cmd *command
 	if next.N > 0 {
 		cmd = &command{Command: next}

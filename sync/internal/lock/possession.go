@@ -71,7 +71,7 @@ func (s *Share) Has() int64 {
 }
 
 // Entered returns how many Exits of s are due.
-func (s *Share) Entered() int { return s.g.k.gate.Entries(&s.Stay) }
+func (s *Share) Entered() int { return s.g.k.q.Entries(&s.Stay) }
 
 // Loss returns why the units of s are lost, nil while nobody has concluded that.
 func (s *Share) Loss() *Loss {
@@ -160,7 +160,7 @@ func (s *Share) lose(c renewal.Cause, margin time.Duration) bool {
 	out := func() {
 		k.mu.Lock()
 		delete(g.owners, s)
-		k.gate.Leave(&s.Stay)
+		k.q.Leave(&s.Stay)
 		k.exitedLocked(g)
 		k.mu.Unlock()
 		k.kick()
@@ -170,9 +170,9 @@ func (s *Share) lose(c renewal.Cause, margin time.Duration) bool {
 	return true
 }
 
-// Join is the way in for a reader that nobody knows by name, while the gate is open. The key may be over: its gate is
+// Join is the way in for a reader that nobody knows by name, while the queue is open. The key may be over: its queue is
 // closed then. False: the caller must call Enter.
 func (k *SharedKey) Join() bool {
 	now, slept := k.l.leases.Present()
-	return k.gate.AcquireShared(now + slept - Moment(k.slept.Load()))
+	return k.q.AcquireShared(now + slept - Moment(k.slept.Load()))
 }

@@ -10,20 +10,19 @@ import (
 	"github.com/anteroom/anteroom/sync/internal/conversation"
 )
 
-// SharedKey is what a client keeps for one RWMutex or Semaphore in use: the queue of its goroutines, here named its gate, and
-// its conversation with Redis.
+// SharedKey is what a client keeps for one RWMutex or Semaphore in use: the queue of its goroutines, and its
+// conversation with Redis.
 //
-// The gate decides who is inside, and the conversation what that means for Redis. Both change under mu, but for
-// goroutines that come and go by the gate alone.
+// The queue decides who is inside, and the conversation what that means for Redis. Both change under mu, but for
+// goroutines that come and go by the queue alone.
 type SharedKey struct {
 	base
-	gate  queue.Synchronizer
 	cur   atomic.Pointer[SharedHeld] // the last grant
 	lossy atomic.Bool                // it was lost, and somebody inside has not left
-	slept atomic.Int64               // the suspensions that the deadline of the gate counts with
+	slept atomic.Int64               // the suspensions that the deadline of the queue counts with
 
 	// Guarded by mu.
-	talk    sharedTalk
+	use     use
 	answer  *lettucecompat.Answer // to the last statement that has one
 	deleted uint64                // the newest record of which somebody says that it was deleted on purpose
 	least   int64                 // the capacity that counts
@@ -41,13 +40,13 @@ func (l *Locks) Shared(name string, s *Settings) *SharedKey {
 	}
 	k := &SharedKey{base: base{l: l, name: name, set: s}, ended: -linger}
 	whole := int32(0)
-	k.talk.Terms, k.talk.capacity = k.set.times, s.Capacity
-	if k.talk.capacity == 0 {
-		k.talk.capacity, whole = lettucecompat.AllUnits, lettucecompat.AllUnits
+	k.talk.Terms, k.use.capacity = k.set.times, s.Capacity
+	if k.use.capacity == 0 {
+		k.use.capacity, whole = lettucecompat.AllUnits, lettucecompat.AllUnits
 	}
-	k.least = k.talk.capacity
+	k.least = k.use.capacity
 	k.refs.Store(1)
-	k.gate.Init(&queue.Policy{All: whole, Fair: s.Fair, Turn: s.MaxHandoffTime, Zero: l.zero})
+	k.q.Init(&queue.Policy{All: whole, Fair: s.Fair, Turn: s.MaxHandoffTime, Zero: l.zero})
 	l.shared[name] = k
 	return k
 }
@@ -82,22 +81,19 @@ func (l *Locks) AllShared() []*SharedKey {
 	return slices.Collect(maps.Values(l.shared))
 }
 
-// Gate returns the gate of the key, to read.
-func (k *SharedKey) Gate() *queue.Synchronizer { return &k.gate }
-
 // Held returns the last grant, nil before the first; it may have ended.
 func (k *SharedKey) Held() *SharedHeld { return k.cur.Load() }
 
 // demandLocked returns what the goroutines need.
 func (k *SharedKey) demandLocked(now Moment) queue.Demand {
-	d := k.gate.Demand()
-	if d.Contended && now >= d.TurnEnds { // which the gate notices only when somebody comes or leaves
-		k.gate.Contended()
-		d = k.gate.Demand()
+	d := k.q.Demand()
+	if d.Contended && now >= d.TurnEnds { // which the queue notices only when somebody comes or leaves
+		k.q.Contended()
+		d = k.q.Demand()
 	}
-	if d.Try && (now < Moment(k.talk.SilentUntil()) || d.Want > k.talk.capacity) { // a try waits for answers only, and none is to come
-		k.gate.Refuse(ErrRefused)
-		d = k.gate.Demand()
+	if d.Try && (now < Moment(k.talk.SilentUntil()) || d.Want > k.use.capacity) { // a try waits for answers only, and none is to come
+		k.q.Refuse(ErrRefused)
+		d = k.q.Demand()
 	}
 	if d.Idle { // only where nobody was here a moment ago: one who comes again and again asks Redis once
 		d.Idle = k.cur.Load().since-k.ended > linger
@@ -115,14 +111,12 @@ func (k *SharedKey) nextLocked() *conversation.Command {
 			k.exitedLocked(k.cur.Load())
 		}
 		now := k.l.now()
-		d, n := k.demandLocked(now), k.l.number.Load()+1
-		talk, s, until := k.talk.next(&d, n, now)
-		before := k.talk.usable()
-		if s.N > 0 { // only now a number is taken
-			if taken := k.l.number.Add(1); taken != n {
-				talk, s, until = k.talk.next(&d, taken, now)
-			}
-			if s.Keep < d.Units && !k.gate.Shrink(s.Keep) {
+		d := k.demandLocked(now)
+		lingers, demand, at := k.meansLocked(&d, now)
+		talk, s, until := k.takeLocked(demand, now)
+		before := k.usableLocked()
+		if s.N > 0 {
+			if s.Keep < d.Units && !k.q.Shrink(s.Keep) {
 				continue // somebody has come in
 			}
 			if s.Keep == 0 && before {
@@ -136,14 +130,15 @@ func (k *SharedKey) nextLocked() *conversation.Command {
 			k.flying++
 			k.l.flying.Add(1)
 		}
-		k.talk = talk
+		k.talk, k.use.linger, k.use.idle = talk, lingers, false
+		k.settledLocked()
 		switch {
 		case s.Keep < s.Have && before:
 			if k.next == nil {
 				k.next = &giving{g: k.cur.Load(), over: make(chan struct{})}
 			}
 			k.next.n, k.next.before, k.freeing, k.next = s.N, k.freeing, k.next, nil
-		case k.next != nil && talk.usable() && !talk.gives(&d, now): // somebody has come in
+		case k.next != nil && k.usableLocked() && !k.givesLocked(&d, now): // somebody has come in
 			k.next.end(ExitResult{HandedOff: true})
 			k.next = nil
 		}
@@ -151,12 +146,12 @@ func (k *SharedKey) nextLocked() *conversation.Command {
 			defer k.Done()
 		}
 		if s.N == 0 {
-			if k.talk.asks(&d, now) {
+			if k.asksLocked(&d, now) {
 				if g := k.cur.Load(); g.lease.Healthy() { // otherwise it has the pauses of an outage
 					g.lease.Hurry()
 				}
 			}
-			k.wakeLocked(k, until, now)
+			k.wakeLocked(k, min(until, at), now)
 			return nil
 		}
 		cmd := s // only what is sent is to be allocated
@@ -197,7 +192,7 @@ func (k *SharedKey) silence() {
 	k.stopLocked()
 }
 
-// SharedState is what a client knows of a shared key, all from one moment but for those who come and go by the gate alone.
+// SharedState is what a client knows of a shared key, all from one moment but for those who come and go by the queue alone.
 type SharedState struct {
 	queue.Demand
 	Capacity int64       // that counts
@@ -213,7 +208,7 @@ type SharedState struct {
 func (k *SharedKey) State() SharedState {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	s := SharedState{Demand: k.gate.Demand(), Capacity: k.least, Held: k.cur.Load(), Valid: k.talk.usable()}
+	s := SharedState{Demand: k.q.Demand(), Capacity: k.least, Held: k.cur.Load(), Valid: k.usableLocked()}
 	if g := s.Held; g != nil {
 		for o := range g.owners {
 			s.Entries += o.Entered()

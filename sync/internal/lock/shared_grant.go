@@ -30,7 +30,7 @@ type SharedHeld struct {
 	stated   int64               // the newest of those that an answered command has named
 }
 
-// newGrantLocked makes the conversation's grant one that the gate can let goroutines in by.
+// newGrantLocked makes the conversation's grant one that the queue can let goroutines in by.
 func (k *SharedKey) newGrantLocked() *SharedHeld {
 	c := k.talk.Grant
 	now := k.l.now()
@@ -60,9 +60,9 @@ func (g *SharedHeld) deadline() Moment {
 func (g *SharedHeld) Names() (key, field string) {
 	k := g.k
 	k.mu.Lock()
-	d := k.gate.Demand()
+	d := k.q.Demand()
 	unused := d.Used == 0 && d.Waiting == 0 && k.talk.Grant.Record == g.n
-	k.talk.idle = k.talk.idle || unused
+	k.use.idle = k.use.idle || unused
 	k.mu.Unlock()
 	if unused {
 		k.kick()
@@ -141,7 +141,7 @@ func (g *SharedHeld) missingLocked() renewal.Cause {
 }
 
 // forcedLocked reports whether somebody has said that the units were deleted on purpose, and no answer has shown them since.
-func (k *SharedKey) forcedLocked() bool { return k.deleted >= k.talk.lastShown }
+func (k *SharedKey) forcedLocked() bool { return k.deleted >= k.use.lastShown }
 
 // Lost is called by package renewal, once, when it concludes that the lease is lost. It notifies the owners first and lets
 // others in afterwards, and does no I/O.
@@ -159,9 +159,9 @@ func (g *SharedHeld) Lost(c renewal.Cause) {
 		l.Shares = append(l.Shares, k.next.by...)
 		g.unnamed = g.unnamed || k.next.unnamed
 	}
-	k.gate.Lose(g.n) // lets nobody in: there are no units before others are stated
+	k.q.Lose(g.n) // lets nobody in: there are no units before others are stated
 	k.lossy.Store(true)
-	l.Unnamed = g.unnamed || k.gate.Demand().Lost
+	l.Unnamed = g.unnamed || k.q.Demand().Lost
 	k.next.end(ExitResult{ReleaseResult: ReleaseResult{Lost: l}})
 	k.next = nil
 	k.mu.Unlock()
@@ -177,7 +177,7 @@ func (g *SharedHeld) Lost(c renewal.Cause) {
 		left = max(time.Until(c.Deadline)+k.set.Lease.Margin, 0)
 	}
 	k.mu.Lock()
-	k.talk, _ = k.talk.handle(conversation.Event{Kind: conversation.Ended, N: g.n, Lease: left}, false, k.l.now())
+	k.handleLocked(conversation.Event{Kind: conversation.Ended, N: g.n, Lease: left}, false, k.l.now())
 	k.exitedLocked(g)
 	k.mu.Unlock()
 	k.kick()
@@ -192,9 +192,9 @@ func (g *SharedHeld) report(l *Loss) {
 
 // exitedLocked: somebody has left. After the last one of a lost grant its units can be given back before the lease ends.
 func (k *SharedKey) exitedLocked(g *SharedHeld) {
-	if g.loss != nil && len(g.owners) == 0 && !k.gate.Demand().Lost {
+	if g.loss != nil && len(g.owners) == 0 && !k.q.Demand().Lost {
 		k.lossy.Store(false)
-		k.talk, _ = k.talk.handle(conversation.Event{Kind: conversation.Exited, N: g.n}, false, k.l.now())
+		k.handleLocked(conversation.Event{Kind: conversation.Exited, N: g.n}, false, k.l.now())
 	}
 }
 

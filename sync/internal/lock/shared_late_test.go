@@ -134,7 +134,7 @@ func TestShared_P8_AReleaseBehindAnother(t *testing.T) {
 		go func() { result <- w.Exit(context.Background()) }()
 		if !silent { // the renewal fails, and so does the release that follows it
 			k := w.g.k
-			eventually(t, "the writer has left", func() bool { return k.gate.Demand().Used == 0 })
+			eventually(t, "the writer has left", func() bool { return k.q.Demand().Used == 0 })
 			failing := make(chan struct{})
 			close(failing)
 			old := f.commands.Swap(&failing)
@@ -167,10 +167,10 @@ func TestShared_S29_TheEndOfATurnIsNoticed(t *testing.T) {
 	go func() { got <- b.mustTake(t, writes) }()
 	awaitPlace(t, client(), 1)
 	k.mu.Lock()
-	n := k.talk.lastShown
+	n := k.use.lastShown
 	k.mu.Unlock()
 	k.contended(n)
-	time.Sleep(k.gate.Demand().TurnEnds - k.l.now() + 20*time.Millisecond) // the timer of that moment has fired
+	time.Sleep(k.q.Demand().TurnEnds - k.l.now() + 20*time.Millisecond) // the timer of that moment has fired
 	k.kick()
 	k.Leave(1)
 	k.Leave(1)
@@ -227,7 +227,7 @@ func TestShared_CloseBesideManyInLock(t *testing.T) {
 			}
 		})
 	}
-	eventually(t, "all wait", func() bool { return k.gate.Demand().Waiting == 8 })
+	eventually(t, "all wait", func() bool { return k.q.Demand().Waiting == 8 })
 	p.BeginClose()
 	mustGive(t, s)
 	ctx, cancel := context.WithTimeout(t.Context(), pace.Hang)

@@ -141,7 +141,7 @@ func TestShared_S4_ALossInTheMiddleOfAnExit(t *testing.T) {
 	g.lease.Lose(renewal.Cause{Reason: renewal.ReasonWatchdog}) // Exit has just found the lease valid
 	r := k.giveBack(g, s, false, func() {
 		delete(g.owners, s)
-		k.gate.Leave(&s.Stay)
+		k.q.Leave(&s.Stay)
 	})
 	if r.Lost == nil {
 		t.Errorf("%+v", r)
@@ -190,7 +190,7 @@ func leavesNothing(t *testing.T, p, other *party, g *SharedHeld) {
 		_, err := other.take(ctx, 2, 0)
 		waits <- err
 	}()
-	eventually(t, "the turn is over", func() bool { return g.k.gate.Demand().Contended && p.now() > g.k.gate.Demand().TurnEnds })
+	eventually(t, "the turn is over", func() bool { return g.k.q.Demand().Contended && p.now() > g.k.q.Demand().TurnEnds })
 	stop()
 	<-waits
 }
@@ -206,7 +206,7 @@ func TestShared_AReleaseThatFindsNothing(t *testing.T) {
 		"forced": {func(t *testing.T, rdb *redis.Client, g *SharedHeld) {
 			gone(t, rdb, g)
 			g.k.mu.Lock()
-			g.k.deleted = g.k.talk.lastShown
+			g.k.deleted = g.k.use.lastShown
 			g.k.mu.Unlock()
 		}, renewal.ReasonForced},
 		"over": {func(_ *testing.T, _ *redis.Client, g *SharedHeld) {
@@ -461,7 +461,7 @@ func TestShared_ARevokedWriterHasExited(t *testing.T) {
 	}
 	next := make(chan *Share, 1)
 	go func() { next <- p.mustTake(t, writes) }()
-	eventually(t, "the next one waits", func() bool { return k.gate.Demand().Waiting == 1 })
+	eventually(t, "the next one waits", func() bool { return k.q.Demand().Waiting == 1 })
 	mustGive(t, w)
 	n := <-next
 	w.Revoke("watchdog") // the watchdog has looked it up before the exit
@@ -533,10 +533,10 @@ func TestShared_AWaiterSleepsWhileOthersAreNotified(t *testing.T) {
 	v := &Share{Stay: queue.Stay{Need: writes, Kind: queue.Refusable}}
 	var before, after uint32
 	v.Holder = heard(func(*Loss) {
-		before = k.gate.Demand().Admissions
+		before = k.q.Demand().Admissions
 		go v.Exit(context.Background())
 		time.Sleep(20 * time.Millisecond) // many owners, or other grants that are lost at the same moment
-		after = k.gate.Demand().Admissions
+		after = k.q.Demand().Admissions
 	})
 	if err := k.Acquire(t.Context(), v); err != nil {
 		t.Fatal(err)
@@ -544,7 +544,7 @@ func TestShared_AWaiterSleepsWhileOthersAreNotified(t *testing.T) {
 	eventually(t, "the call lease was renewed", func() bool { return v.g.lease.Renewals() > 0 })
 	got := make(chan *Share, 1)
 	go func() { got <- p.mustTake(t, writes) }()
-	eventually(t, "it waits", func() bool { return k.gate.Demand().Waiting == 1 })
+	eventually(t, "it waits", func() bool { return k.q.Demand().Waiting == 1 })
 	v.g.lease.Lose(renewal.Cause{Reason: renewal.ReasonWatchdog})
 	mustGive(t, <-got)
 	if n := after - before; n > 3 {
@@ -562,10 +562,10 @@ func TestShared_TheLastOneLeavesAgain(t *testing.T) {
 	v := p.mustTake(t, writes)
 	eventually(t, "the call lease was renewed", func() bool { return v.g.lease.Renewals() > 0 })
 	w := &queue.Waiter{Stay: &queue.Stay{Kind: queue.NoNotify, Need: 1}}
-	_, _, _ = k.gate.Acquire(w)
+	_, _, _ = k.q.Acquire(w)
 	k.kick()
 	go v.Exit(context.Background())
-	if _, err := k.gate.Park(t.Context(), w); err != nil {
+	if _, err := k.q.Park(t.Context(), w); err != nil {
 		t.Fatal(err)
 	}
 	v.g.lease.Lose(renewal.Cause{Reason: renewal.ReasonWatchdog})

@@ -59,7 +59,7 @@ func (k *SharedKey) Acquire(ctx context.Context, s *Share) error {
 		}
 		g.owners[s] = struct{}{}
 		return true, wait
-	}, func() { k.gate.Leave(&s.Stay) })
+	}, func() { k.q.Leave(&s.Stay) })
 }
 
 // Enter brings in so many units that nobody knows by name: a reader of an RWMutex, or permits of a Semaphore. Nobody can
@@ -74,7 +74,7 @@ func (k *SharedKey) Enter(ctx context.Context, kind queue.Kind, units int64) err
 	}, func() { k.leave(units) })
 }
 
-// enter brings the stay in, which note is to name. admits decides whether what the gate has let it in by can be relied on; if
+// enter brings the stay in, which note is to name. admits decides whether what the queue has let it in by can be relied on; if
 // not, out leaves again.
 func (k *SharedKey) enter(ctx context.Context, stay *queue.Stay, note any, admits func(*queue.Waiter) (bool, time.Duration), out func()) error {
 	came := k.l.now()
@@ -88,14 +88,14 @@ func (k *SharedKey) enter(ctx context.Context, stay *queue.Stay, note any, admit
 		if !first {
 			w.Again()
 		}
-		in, order, err := k.enqueue(&k.gate, w)
-		if k.l.closing.Load() { // BeginClose may have visited this gate before
-			k.gate.Close()
-			k.gate.Fail(ErrClosed)
+		in, order, err := k.enqueue(w)
+		if k.l.closing.Load() { // BeginClose may have visited this queue before
+			k.q.Close()
+			k.q.Fail(ErrClosed)
 		}
 		switch {
 		case order == queue.Nothing:
-		case ctx.Done() == nil && !in && k.gate.Demand().Units == 0: // else this process may free what the caller needs
+		case ctx.Done() == nil && !in && k.q.Demand().Units == 0: // else this process may free what the caller needs
 			k.speak(!w.Kind.CanNotify()) // the caller waits in any case, and cannot be stopped
 		default:
 			k.kick()
@@ -104,8 +104,8 @@ func (k *SharedKey) enter(ctx context.Context, stay *queue.Stay, note any, admit
 			return err
 		}
 		if !in {
-			waits, end := k.limited(ctx, w, &k.talk.Conversation)
-			order, err := k.gate.Park(waits, w)
+			waits, end := k.limited(ctx, w)
+			order, err := k.q.Park(waits, w)
 			end()
 			if order != queue.Nothing {
 				k.kick()
@@ -134,7 +134,7 @@ func (k *SharedKey) enter(ctx context.Context, stay *queue.Stay, note any, admit
 	}
 }
 
-// gaveUp says why a caller has not come in that has waited since the Moment came, until the gate said err.
+// gaveUp says why a caller has not come in that has waited since the Moment came, until the queue said err.
 func (k *SharedKey) gaveUp(came Moment, err error) error {
 	if isAnswer(err) && err != errUnanswered { //nolint:errorlint // never wrapped
 		return err
@@ -142,11 +142,11 @@ func (k *SharedKey) gaveUp(came Moment, err error) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch c := &k.talk; {
-	case c.usable():
+	case k.usableLocked():
 		return err
 	case k.answer != nil && k.answer.Err != nil:
 		return failure(k.answer.Outcome, k.answer.Err)
-	case c.Unanswered() && c.answeredAt < came:
+	case c.Unanswered() && k.use.answeredAt < came:
 		return errUnanswered
 	}
 	return err
@@ -154,9 +154,9 @@ func (k *SharedKey) gaveUp(came Moment, err error) error {
 
 func (k *SharedKey) leave(units int64) queue.Order {
 	if k.set.Capacity == 0 {
-		return k.gate.ReleaseShared(1)
+		return k.q.ReleaseShared(1)
 	}
-	k.gate.ReleaseShared(units)
+	k.q.ReleaseShared(units)
 	return queue.Restate
 }
 
@@ -217,7 +217,7 @@ func (s *Share) Err() *Loss {
 
 // Again enters once more, if s is inside. One more Exit is due then.
 func (s *Share) Again() error {
-	return s.g.k.gate.Reenter(&s.Stay, false)
+	return s.g.k.q.Reenter(&s.Stay, false)
 }
 
 // ErrReads is why AgainToWrite does not enter.
@@ -260,7 +260,7 @@ func (s *Share) downgrade() {
 	k.mu.Lock()
 	becomes := s.whole() && s.writes == 0 && s.Entered() > 0
 	if becomes {
-		k.gate.Downgrade(&s.Stay)
+		k.q.Downgrade(&s.Stay)
 	}
 	k.mu.Unlock()
 	if becomes {
@@ -273,7 +273,7 @@ func (s *Share) downgrade() {
 // time limits of a command in all. A ctx that ends meanwhile ends the wait, not the release.
 func (s *Share) Exit(ctx context.Context) ExitResult {
 	g, k := s.g, s.g.k
-	switch left, ok := k.gate.EndEntry(&s.Stay); {
+	switch left, ok := k.q.EndEntry(&s.Stay); {
 	case !ok:
 		return ExitResult{Stale: true}
 	case left > 0:
@@ -286,7 +286,7 @@ func (s *Share) Exit(ctx context.Context) ExitResult {
 			s.timer.Stop()
 		}
 		delete(g.owners, s)
-		k.gate.Leave(&s.Stay)
+		k.q.Leave(&s.Stay)
 		k.exitedLocked(g)
 	}
 	if loss := s.Err(); loss != nil {
@@ -352,7 +352,7 @@ func (k *SharedKey) giveBack(g *SharedHeld, by *Share, mayBeHeld bool, outLocked
 	_, lost := g.lease.Lost()
 	now, b := k.l.now(), (*giving)(nil)
 	switch d := k.demandLocked(now); {
-	case k.talk.usable() && k.talk.Grant.Record == g.n && k.talk.gives(&d, now):
+	case k.usableLocked() && k.talk.Grant.Record == g.n && k.givesLocked(&d, now):
 		if k.next == nil {
 			k.next = &giving{g: g, over: make(chan struct{})}
 		}

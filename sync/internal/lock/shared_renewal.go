@@ -42,7 +42,7 @@ func (g *SharedHeld) asks() (asked, bool) {
 	k := g.k
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return asked{g, k.talk.Units, k.talk.LastCommand().N, k.talk.Unanswered(), k.deleted}, k.talk.usable() && k.talk.Grant.Record == g.n
+	return asked{g, k.talk.Units, k.talk.LastCommand().N, k.talk.Unanswered(), k.deleted}, k.usableLocked() && k.talk.Grant.Record == g.n
 }
 
 // answered takes in the answer to a renewal. It means nothing for units that a command was sent about since, whose own answer
@@ -51,7 +51,7 @@ func (q *asked) answered(r lettucecompat.RenewReply) renewal.Result {
 	g, k := q.g, q.g.k
 	res := renewal.Result{Renewed: r.Outcome == lettucecompat.OutcomeOK, Gone: r.Outcome == lettucecompat.OutcomeGone, SentAt: r.SentAt, Err: r.Err}
 	k.mu.Lock()
-	same := k.talk.usable() && k.talk.Grant.Record == g.n
+	same := k.usableLocked() && k.talk.Grant.Record == g.n
 	settled := same && k.talk.LastCommand().N == q.last
 	switch {
 	case res.Gone:
@@ -62,12 +62,12 @@ func (q *asked) answered(r lettucecompat.RenewReply) renewal.Result {
 			k.deleted = 0
 		}
 		if settled && !q.open {
-			k.talk.contention = k.talk.contention.Answered(q.last, r.Contended)
+			k.use.contention = k.use.contention.Answered(q.last, r.Contended)
 			if r.Units > q.units {
-				k.talk, _ = k.talk.handle(conversation.Event{Kind: conversation.Surplus}, false, k.l.now())
+				k.handleLocked(conversation.Event{Kind: conversation.Surplus}, false, k.l.now())
 			}
 		}
-		k.gate.Renewed(k.talk.contended(), g.deadline())
+		k.q.Renewed(k.contendedLocked(), g.deadline())
 	}
 	k.mu.Unlock()
 	k.kick()

@@ -90,7 +90,7 @@ func TestShared_ARenewalBesideACommand(t *testing.T) {
 				if k := s.g.k; sends {
 					k.mu.Lock()
 					k.l.number.Add(1)
-					k.talk.Conversation, _, _ = k.talk.Next(conversation.Demand{Keep: 1, Want: 2}, k.l.number.Load(), k.l.moment())
+					k.talk, _, _ = k.talk.Next(conversation.Demand{Keep: 1, Want: 2}, k.l.number.Load(), k.l.moment())
 					k.mu.Unlock()
 				}
 			})

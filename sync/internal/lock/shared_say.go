@@ -69,13 +69,13 @@ func (k *SharedKey) refuse(s *conversation.Command, a *lettucecompat.Answer) {
 	switch {
 	case k.talk.LastCommand().N != s.N: // a call has overtaken it
 	case a.Outcome == lettucecompat.OutcomeFailed && lettucecompat.Permanent(a.Err):
-		k.gate.Fail(failure(a.Outcome, a.Err))
+		k.q.Fail(failure(a.Outcome, a.Err))
 	case s.N <= k.tryAfter:
 	case a.Outcome == lettucecompat.OutcomeOK && (a.Word == lettucecompat.WordRefused || a.Word == lettucecompat.WordWaits):
-		k.gate.Refuse(ErrRefused)
+		k.q.Refuse(ErrRefused)
 	case a.Outcome == lettucecompat.OutcomeOK && a.Word != lettucecompat.WordVoid:
 	default:
-		k.gate.Refuse(failure(a.Outcome, cmp.Or(a.Err, errVoid)))
+		k.q.Refuse(failure(a.Outcome, cmp.Or(a.Err, errVoid)))
 	}
 }
 
@@ -86,27 +86,26 @@ func (k *SharedKey) hear(e conversation.Event, contended bool) { k.take(e, conte
 // take is hear. s is what e answers, if it is an answer, and a that as it came.
 func (k *SharedKey) take(e conversation.Event, contended bool, s *conversation.Command, a *lettucecompat.Answer) {
 	k.mu.Lock()
-	before := k.talk
-	var f conversation.Effect
-	k.talk, f = k.talk.handle(e, contended, k.l.now())
+	before, used, had := k.talk, k.use, k.unitsLocked()
+	f := k.handleLocked(e, contended, k.l.now())
 	if !k.busy && k.talk.State != conversation.Idle && !k.stirLocked() {
-		k.talk = before
+		k.talk, k.use = before, used
 		k.mu.Unlock()
 		return
 	}
 	now, g := k.talk.Grant, k.cur.Load()
-	more := k.talk.units() > before.units()
+	more := k.unitsLocked() > had
 	called := more && (e.Kind == conversation.Called || before.InLine && s != nil)
 	failed, givenUp, missing := k.freedLocked(s, e, f, a)
 	switch {
-	case s != nil && s.N > k.tryAfter && k.talk.units() > 0 && !k.talk.usable(): // and its next answer has no end
-		k.gate.Refuse(errLate)
+	case s != nil && s.N > k.tryAfter && k.unitsLocked() > 0 && !k.usableLocked(): // and its next answer has no end
+		k.q.Refuse(errLate)
 	case f == conversation.Granted:
 		g = k.newGrantLocked()
-		k.gate.Granted(g.n, k.talk.Units, k.talk.contended(), g.deadline())
+		k.q.Granted(g.n, k.talk.Units, k.contendedLocked(), g.deadline())
 	case f == conversation.Vanished:
 		k.l.gone(g.lease, byStatement, nil)
-	case k.talk.usable():
+	case k.usableLocked():
 		if now.Sent != before.Grant.Sent || now.Lease != before.Grant.Lease {
 			g.lease.Extend(k.at(Moment(now.Sent)), now.Lease)
 		}
@@ -114,10 +113,10 @@ func (k *SharedKey) take(e conversation.Event, contended bool, s *conversation.C
 			g.token, g.made, g.handOffs, g.handed = now.Token, k.l.now(), 0, false
 		}
 		switch {
-		case more, before.InLine && !k.talk.InLine, e.Kind == conversation.Called && k.talk.lastServed > before.lastServed: // of what it had, too: it was another one's turn
-			k.gate.Granted(g.n, k.talk.Units, k.talk.contended(), g.deadline())
+		case more, before.InLine && !k.talk.InLine, e.Kind == conversation.Called && k.use.lastServed > used.lastServed: // of what it had, too: it was another one's turn
+			k.q.Granted(g.n, k.talk.Units, k.contendedLocked(), g.deadline())
 		case s != nil || e.Kind == conversation.Called:
-			k.gate.Renewed(k.talk.contended(), g.deadline())
+			k.q.Renewed(k.contendedLocked(), g.deadline())
 		}
 	}
 	here, there := k.set.Capacity, int64(0)
@@ -185,7 +184,7 @@ func (k *SharedKey) forced(n uint64) {
 		n = 0
 	}
 	k.deleted = max(k.deleted, n)
-	g, present := k.cur.Load(), n > 0 && n >= k.talk.lastShown
+	g, present := k.cur.Load(), n > 0 && n >= k.use.lastShown
 	k.mu.Unlock()
 	if g != nil && present {
 		g.lease.Hurry()
@@ -196,8 +195,8 @@ func (k *SharedKey) forced(n uint64) {
 func (k *SharedKey) contended(n uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.talk = k.talk.notified(n)
-	if k.talk.contended() && k.talk.usable() {
-		k.gate.Contended()
+	k.notifiedLocked(n)
+	if k.contendedLocked() && k.usableLocked() {
+		k.q.Contended()
 	}
 }

@@ -310,7 +310,7 @@ func TestShared_S5_TokensStayBelowTheClock(t *testing.T) {
 	time.Sleep(300 * time.Millisecond)
 	got := make(chan *Share, 1)
 	go func() { got <- p.mustTake(t, writes) }()
-	eventually(t, "the units to write are there", func() bool { return k.gate.Demand().Units == writes })
+	eventually(t, "the units to write are there", func() bool { return k.q.Demand().Units == writes })
 	mustGive(t, r)
 	w := <-got
 	if w.g != g || w.Token() <= r.Token() {
@@ -477,7 +477,7 @@ func TestShared_S29_AGrantOfWhatWasHad(t *testing.T) {
 	r1 := a.mustTake(t, 1)
 	ctx, cancel := context.WithCancel(context.Background())
 	w1 := wait(b, ctx, writes, 0)
-	eventually(t, "the turn is over", func() bool { d := k.gate.Demand(); return d.Contended && k.l.now() > d.TurnEnds })
+	eventually(t, "the turn is over", func() bool { d := k.q.Demand(); return d.Contended && k.l.now() > d.TurnEnds })
 	r2 := wait(a, context.Background(), 1, 1)
 	w2 := wait(c, context.Background(), writes, 2)
 	cancel()
@@ -514,7 +514,7 @@ func TestShared_S29_ACallBeforeTheAnswer(t *testing.T) {
 		_, err := b.take(ctx, writes, 0)
 		w1 <- err
 	}()
-	eventually(t, "the turn is over", func() bool { d := k.gate.Demand(); return d.Contended && k.l.now() > d.TurnEnds })
+	eventually(t, "the turn is over", func() bool { d := k.q.Demand(); return d.Contended && k.l.now() > d.TurnEnds })
 	end := f.hold(&f.answers)
 	r2, w2 := make(chan *Share, 1), make(chan *Share, 1)
 	go func() { r2 <- a.mustTake(t, 1) }()
@@ -526,7 +526,7 @@ func TestShared_S29_ACallBeforeTheAnswer(t *testing.T) {
 	eventually(t, "it is called", func() bool {
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		return k.talk.lastServed == k.talk.LastCommand().N
+		return k.use.lastServed == k.talk.LastCommand().N
 	})
 	end()
 	select {
@@ -561,7 +561,7 @@ func TestShared_S22_ALostMessage(t *testing.T) {
 	a.unsubscribed.Store(true)
 	begin := time.Now()
 	all.Go(func() { mustGive(t, b.mustTake(t, writes)) })
-	eventually(t, "the gate is closed", func() bool { return k.gate.Demand().Contended })
+	eventually(t, "the gate is closed", func() bool { return k.q.Demand().Contended })
 	if d := time.Since(begin); !pace.Within(d, 1500*time.Millisecond) {
 		t.Errorf("after %v", d)
 	}
@@ -766,7 +766,7 @@ func TestShared_Close(t *testing.T) {
 		_, err := p.take(context.Background(), 1, 0)
 		failed <- err
 	}()
-	eventually(t, "somebody waits", func() bool { return s.g.k.gate.Demand().Waiting == 1 })
+	eventually(t, "somebody waits", func() bool { return s.g.k.q.Demand().Waiting == 1 })
 	p.BeginClose()
 	if err := <-failed; !errors.Is(err, ErrClosed) {
 		t.Errorf("%v", err)

@@ -1,0 +1,112 @@
+package lock
+
+import (
+	"time"
+
+	"github.com/anteroom/anteroom/queue"
+	"github.com/anteroom/anteroom/sync/internal/conversation"
+)
+
+// Times of shared locks.
+const (
+	linger    = 10 * time.Millisecond // units that nobody uses are kept for so long
+	asksAfter = time.Second           // who lets goroutines in without Redis asks after so long whether another client waits
+)
+
+// use is what the goroutines of a SharedKey make of its units: how long units stay that nobody uses, and when Redis is asked
+// whether another client waits.
+type use struct {
+	capacity   int64
+	contention conversation.Contention
+	linger     conversation.Linger
+	idle       bool // nobody used the units when they were to be renewed
+	answeredAt Moment
+	askedAt    Moment // when Redis was asked last, by whatever command, whether another client waits
+	admissions uint32 // of the queue when it was asked by a renewal
+	lastShown  uint64 // the last answer or call that showed the units
+	lastServed uint64 // the last answer or call that counted
+}
+
+// usableLocked reports whether owners may rely on the units.
+func (b *base) usableLocked() bool { return b.talk.State == conversation.Holding }
+
+// unitsLocked returns how many the client has, but for those that it is to give back again.
+func (b *base) unitsLocked() int64 {
+	if b.talk.State == conversation.Leaving {
+		return 0
+	}
+	return b.talk.Units
+}
+
+// contendedLocked reports whether another client waits for the units.
+func (k *SharedKey) contendedLocked() bool { return k.use.contention.Waits }
+
+// meansLocked returns what d means for the conversation, and when to ask again.
+func (k *SharedKey) meansLocked(d *queue.Demand, now Moment) (conversation.Linger, conversation.Demand, Moment) {
+	waits := d.Waiting > 0 && d.Want <= k.use.capacity // otherwise somebody of this process has to leave first
+	u := conversation.Use{Used: d.Used, Readers: d.Readers > 0, Waiting: waits, Idle: d.Idle, Admissions: d.Admissions}
+	if k.usableLocked() {
+		u.Units = k.talk.Units
+	}
+	l, keep, until := k.use.linger.Keep(u, d.Keep, conversation.Moment(now))
+	at, demand := Moment(until), conversation.Demand{Keep: keep, Want: keep}
+	if waits {
+		demand.Want, demand.Try = max(keep, d.Want), d.Try
+		demand.Again = d.Again && demand.Want == keep
+	}
+	if k.use.idle && d.Used == 0 && d.Waiting == 0 { // what nobody uses is never renewed
+		demand.Keep, demand.Want = 0, 0
+	}
+	if d.Contended && d.TurnEnds > now {
+		at = min(at, d.TurnEnds)
+	}
+	return l, demand, at
+}
+
+// givesLocked reports whether the next command gives units back.
+func (k *SharedKey) givesLocked(d *queue.Demand, now Moment) bool {
+	_, demand, _ := k.meansLocked(d, now)
+	return k.talk.Gives(demand)
+}
+
+// asksLocked reports whether it is time for a renewal that asks whether another client waits: goroutines have come in without
+// Redis, and the message that says so may be lost.
+func (k *SharedKey) asksLocked(d *queue.Demand, now Moment) bool {
+	u := &k.use
+	if !k.usableLocked() || u.contention.Waits || d.Admissions == u.admissions || now < u.askedAt+asksAfter {
+		return false
+	}
+	u.askedAt, u.admissions = now, d.Admissions
+	return true
+}
+
+// handleLocked takes in an event: see conversation.Conversation.Handle. contended: another client waits, an answer or call says.
+func (k *SharedKey) handleLocked(e conversation.Event, contended bool, now Moment) conversation.Effect {
+	u, shows := &k.use, e.Kind == conversation.Called
+	answers := e.Kind < conversation.Silence && k.talk.Unanswered() && e.N == k.talk.LastCommand().N
+	if answers || shows && k.talk.Believes(e.N) {
+		u.contention, u.lastServed = u.contention.Answered(e.N, contended), e.N
+	}
+	if answers {
+		u.answeredAt, u.askedAt = now, now
+	}
+	talk, f := k.talk.Handle(e, conversation.Moment(now))
+	if k.talk = talk; (answers || shows) && talk.Units > 0 {
+		u.lastShown = max(u.lastShown, e.N)
+	}
+	k.settledLocked()
+	return f
+}
+
+// notifiedLocked notes that another client waits: a message about record n says so.
+func (k *SharedKey) notifiedLocked(n uint64) {
+	k.use.contention = k.use.contention.Notified(n, &k.talk)
+	k.settledLocked()
+}
+
+// settledLocked forgets what was known of units that the client does not have any more.
+func (k *SharedKey) settledLocked() {
+	if k.unitsLocked() == 0 {
+		k.use.contention.Waits = false
+	}
+}
