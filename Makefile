@@ -57,7 +57,7 @@ test: redis
 lab: lint redis prometheus iproute chromium
 	@$(PARTS); \
 	part "1/4 long tests" $(GO) test $(TESTS) -run '_Lab$$' ./sync $(TESTED); \
-	part "2/4 laboratories" $(GO) -C lab test -race -p 4 -timeout 40m ./...; \
+	part "2/4 laboratories" $(GO) -C lab test -race -p 4 -count 1 -timeout 40m ./...; \
 	part "3/4 examples" $(GO) -C examples test -timeout 10m .; \
 	part "4/4 other servers" $(GO) -C lab run -race ./servers -short -j 4; \
 	end

@@ -135,6 +135,9 @@ type Event struct {
 	Lease  time.Duration // the same: how long they last from the command on. Ended: see there
 	After  time.Duration // Waits, Retry: see there. Silence, Failed: the pause after the second one in a row
 	Token  int64         // of the units; 0: as known
+	// Contended: another client waits for the units, an answer or a call says. It means nothing for the conversation: see
+	// Contention.
+	Contended bool
 }
 
 // Effect is what an event means for the goroutines of the process.

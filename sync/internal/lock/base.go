@@ -11,6 +11,20 @@ import (
 	"github.com/anteroom/anteroom/sync/internal/conversation"
 )
 
+// driver is a Key or a SharedKey.
+type driver interface {
+	Named
+	Use() bool
+	Done()
+	hear(conversation.Event) // takes in an event; its caller then calls kick
+	kick()                   // states what there is to state now, in the background
+	notified(n uint64)       // a message: another client waits for the units of record n
+	forced(n uint64)         // a message, and anybody can send it: record n was deleted on purpose
+	unheard()                // messages may have been lost
+	beginClose()             // fails who waits and can be refused
+	silence()                // ends all that the key does by itself
+}
+
 // base is what a Key and a SharedKey have in common.
 type base struct {
 	l    *Locks

@@ -19,16 +19,20 @@ func (l *Locks) BeginClose() {
 	l.closing.Store(true)
 	l.mu.Unlock()
 	l.shut()
-	for _, k := range l.All() {
-		k.carryOut(k.q.Fail(ErrClosed))
-		k.endLinger()
+	for _, k := range l.every() {
+		k.beginClose()
 		k.kick()
 	}
-	for _, k := range l.AllShared() {
-		k.q.Close()
-		k.q.Fail(ErrClosed)
-		k.kick()
-	}
+}
+
+func (k *Key) beginClose() {
+	k.carryOut(k.q.Fail(ErrClosed))
+	k.endLinger()
+}
+
+func (k *SharedKey) beginClose() {
+	k.q.Close()
+	k.q.Fail(ErrClosed)
 }
 
 // Open returns what a Close waits for: the grants that are held, and the number of conversations with something left to
@@ -86,10 +90,7 @@ func (l *Locks) await(ctx context.Context, done func() bool) {
 // Stop ends the renewals and all that keys do by themselves. A later exit still states once that the lock is free.
 func (l *Locks) Stop() {
 	l.leases.Stop()
-	for _, k := range l.All() {
-		k.silence()
-	}
-	for _, k := range l.AllShared() {
+	for _, k := range l.every() {
 		k.silence()
 	}
 }

@@ -225,6 +225,9 @@ func (k *Key) hear(e conversation.Event) { k.take(e, nil, nil) }
 
 // take is hear. cmd is what e answers, if it is an answer, and a that as it came.
 func (k *Key) take(e conversation.Event, cmd *command, a *lettucecompat.Answer) conversation.Effect {
+	if e.Contended {
+		k.noteContended(e.Record)
+	}
 	k.mu.Lock()
 	g, had := k.cur.Load(), k.talk.Grant.Record // before enterLocked makes the next one
 	if e.Kind == conversation.Failed && e.N == k.took {

@@ -200,64 +200,59 @@ func (l *Locks) changedLocked() {
 	}
 }
 
-// Heard takes in a message of the wire. It does not block.
-func (l *Locks) Heard(m lettucecompat.Message) {
-	k := l.Find(m.Key)
-	if k == nil {
-		l.heardShared(m)
-		return
+// find returns the key of that name with one reference more, or nil where none is in use.
+func (l *Locks) find(name string) driver {
+	if k := l.Find(name); k != nil {
+		return k
 	}
-	defer k.Done()
-	switch m.Kind {
-	case lettucecompat.MessageContended:
-		k.noteContended(m.N)
-		if g := k.cur.Load(); g != nil {
-			g.checkLinger(l.now())
-		}
-	case lettucecompat.MessageForced:
-		l.newest(&k.deleted, m.N) // newGrantLocked asks if it comes first
-		if g := k.cur.Load(); g != nil && g.n == m.N {
-			g.forced()
-		}
-	case lettucecompat.MessageRetry:
-		k.hear(conversation.Event{Kind: conversation.Retry, After: m.After})
-		k.kick()
-	case lettucecompat.MessageCalled:
-		if m.Contended {
-			k.noteContended(m.N)
-		}
-		e := conversation.Event{Kind: conversation.Called, N: m.N, Record: m.N, Units: 1, Lease: k.set.times.Call}
-		switch { // the client that has called may not have Fencing, and the other way round
-		case k.set.Fencing && m.Token == 0:
-			e = conversation.Event{Kind: conversation.Retry} // a confirmation makes the token
-		case k.set.Fencing:
-			e.Token = m.Token
-		}
-		k.hear(e)
-		k.kick()
+	if k := l.FindShared(name); k != nil {
+		return k
 	}
+	return nil
 }
 
-// heardShared takes in a message about a shared key.
-func (l *Locks) heardShared(m lettucecompat.Message) {
-	k := l.FindShared(m.Key)
+// every returns all keys in use, without references.
+func (l *Locks) every() []driver {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	list := make([]driver, 0, len(l.keys)+len(l.shared))
+	for _, k := range l.keys {
+		list = append(list, k)
+	}
+	for _, k := range l.shared {
+		list = append(list, k)
+	}
+	return list
+}
+
+// Heard takes in a message of the wire. It does not block.
+func (l *Locks) Heard(m lettucecompat.Message) {
+	k := l.find(m.Key)
 	if k == nil {
 		return // what an unused key has left in Redis ends by itself
 	}
 	defer k.Done()
 	switch m.Kind {
 	case lettucecompat.MessageContended:
-		k.contended(m.N)
+		k.notified(m.N)
 	case lettucecompat.MessageForced:
 		k.forced(m.N)
 	case lettucecompat.MessageRetry:
-		k.hear(conversation.Event{Kind: conversation.Retry, After: m.After}, false)
+		k.hear(conversation.Event{Kind: conversation.Retry, After: m.After})
 	case lettucecompat.MessageCalled:
-		e := conversation.Event{Kind: conversation.Called, N: m.N, Record: m.N, Units: m.Units, Lease: k.set.times.Call, Token: m.Token}
-		if k.set.Fencing && m.Token == 0 { // the client that has called may not have Fencing
-			e = conversation.Event{Kind: conversation.Retry} // a confirmation makes the token
+		set := k.Settings()
+		e := conversation.Event{
+			Kind: conversation.Called, N: m.N, Record: m.N, Units: m.Units, Lease: set.times.Call, Token: m.Token, Contended: m.Contended,
 		}
-		k.hear(e, m.Contended)
+		switch { // the client that has called may not have Fencing, and the other way round
+		case !set.Fencing:
+			e.Token = 0
+		case m.Token == 0:
+			k.hear(conversation.Event{Kind: conversation.Retry}) // a confirmation makes the token
+			k.kick()
+			return
+		}
+		k.hear(e)
 	}
 	k.kick()
 }
@@ -274,17 +269,9 @@ func (l *Locks) Forced(n uint64) {
 // nothing lingers.
 func (l *Locks) Resubscribed() {
 	l.unheard.Store(l.number.Load())
-	for _, k := range l.All() {
-		k.asked.Store(int64(-k.set.askAfter()))
-		k.endLinger()
+	for _, k := range l.every() {
+		k.unheard()
 		k.hear(conversation.Event{Kind: conversation.Retry})
-		k.kick()
-	}
-	for _, k := range l.AllShared() {
-		if g := k.Held(); g != nil {
-			g.lease.Hurry() // its answer says whether another client waits
-		}
-		k.hear(conversation.Event{Kind: conversation.Retry}, false)
 		k.kick()
 	}
 }

@@ -112,6 +112,13 @@ func (g *Held) Lost(c renewal.Cause) {
 	k.l.unregister(g, o)
 }
 
+func (k *Key) forced(n uint64) {
+	k.l.newest(&k.deleted, n) // newGrantLocked asks if it comes first
+	if g := k.cur.Load(); g != nil && g.n == n {
+		g.forced()
+	}
+}
+
 // forced handles the message, which anybody can send, that somebody has deleted the lock. A renewal asks Redis whether
 // that is so, or verify for a fixed lease, which has none. Without an answer it is believed to be lost, and nothing is
 // stated while its owner may work.

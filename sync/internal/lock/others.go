@@ -48,6 +48,18 @@ func (k *Key) foreign(now Moment) bool {
 	return at != 0 && now-Moment(at) < othersTime
 }
 
+func (k *Key) notified(n uint64) {
+	k.noteContended(n)
+	if g := k.cur.Load(); g != nil {
+		g.checkLinger(k.l.now())
+	}
+}
+
+func (k *Key) unheard() {
+	k.asked.Store(int64(-k.set.askAfter()))
+	k.endLinger()
+}
+
 // noteContended notes that another client waits for a unit.
 func (k *Key) noteContended(unit uint64) {
 	k.pauseLinger()

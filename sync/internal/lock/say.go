@@ -123,7 +123,7 @@ func pause() time.Duration {
 
 // event says what an answer means for the conversation.
 func (k *Key) event(cmd *command, a *lettucecompat.Answer) conversation.Event {
-	e := conversation.Event{N: cmd.N, Record: a.Unit, Units: a.Units, Lease: a.TTL, Token: a.Token}
+	e := conversation.Event{N: cmd.N, Record: a.Unit, Units: a.Units, Lease: a.TTL, Token: a.Token, Contended: a.Contended}
 	switch {
 	case a.Outcome == lettucecompat.OutcomeFailed, a.Outcome == lettucecompat.OutcomeOK && a.Word == lettucecompat.WordVoid:
 		e.Kind, e.After = conversation.Failed, pause()
@@ -138,9 +138,6 @@ func (k *Key) event(cmd *command, a *lettucecompat.Answer) conversation.Event {
 	switch a.Word {
 	case lettucecompat.WordHas:
 		e.Kind = conversation.Has
-		if a.Contended {
-			k.noteContended(a.Unit)
-		}
 	case lettucecompat.WordNothing, lettucecompat.WordRefused, lettucecompat.WordGone:
 		e.Kind = conversation.HasNot
 	case lettucecompat.WordWaits:

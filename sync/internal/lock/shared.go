@@ -160,7 +160,7 @@ func (k *SharedKey) nextLocked() *conversation.Command {
 }
 
 func (k *SharedKey) timerFired() {
-	k.hear(conversation.Event{Kind: conversation.Tick}, false)
+	k.hear(conversation.Event{Kind: conversation.Tick})
 	k.speak(false)
 }
 

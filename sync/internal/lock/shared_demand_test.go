@@ -15,7 +15,7 @@ func hasUnits(t *testing.T, units int64) *SharedKey {
 	k.talk.Terms = Terms{Lease: 30 * time.Second, Call: 2 * time.Second, Life: 30 * time.Second}
 	_, demand, _ := k.meansLocked(&queue.Demand{Waiting: 1, Want: units}, 0)
 	k.talk, _, _ = k.talk.Next(demand, 1, 0)
-	if f := k.handleLocked(conversation.Event{Kind: conversation.Has, N: 1, Record: 1, Units: units, Lease: 2 * time.Second}, false, 0); f != conversation.Granted {
+	if f := k.handleLocked(conversation.Event{Kind: conversation.Has, N: 1, Record: 1, Units: units, Lease: 2 * time.Second}, 0); f != conversation.Granted {
 		t.Fatal(f)
 	}
 	return k

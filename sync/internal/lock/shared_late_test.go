@@ -169,7 +169,7 @@ func TestShared_S29_TheEndOfATurnIsNoticed(t *testing.T) {
 	k.mu.Lock()
 	n := k.use.lastShown
 	k.mu.Unlock()
-	k.contended(n)
+	k.notified(n)
 	time.Sleep(k.q.Demand().TurnEnds - k.l.now() + 20*time.Millisecond) // the timer of that moment has fired
 	k.kick()
 	k.Leave(1)
@@ -330,7 +330,7 @@ func TestShared_ACallAfterClose(t *testing.T) {
 func TestShared_ACallBesideClose(t *testing.T) {
 	p, k, n := gaveUpUnits(t)
 	p.BeginClose()
-	k.hear(conversation.Event{Kind: conversation.Called, N: n, Record: n, Units: writes, Lease: k.set.times.Call}, false) // as Locks.Heard does, before its kick
+	k.hear(conversation.Event{Kind: conversation.Called, N: n, Record: n, Units: writes, Lease: k.set.times.Call}) // as Locks.Heard does, before its kick
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	if lost, unsettled := p.Settle(ended); len(lost) != 0 || unsettled != 1 {

@@ -99,7 +99,7 @@ func TestShared_ARenewalBesideACommand(t *testing.T) {
 			}
 			k := s.g.k
 			if sends { // its answer decides
-				k.hear(conversation.Event{Kind: conversation.Lost, N: k.talk.LastCommand().N}, false)
+				k.hear(conversation.Event{Kind: conversation.Lost, N: k.talk.LastCommand().N})
 			} else {
 				k.l.gone(s.g.lease, byTracking, nil)
 			}

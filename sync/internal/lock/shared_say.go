@@ -35,7 +35,7 @@ func (k *SharedKey) say(s *conversation.Command, mayBeHeld bool) {
 		g.stated = max(g.stated, wire.LastToken)
 		k.mu.Unlock()
 	}
-	k.take(k.event(&a, s.N), a.Contended, s, &a)
+	k.take(k.event(&a, s.N), s, &a)
 	k.refuse(s, &a)
 	k.report(a.Err)
 	k.kick()
@@ -44,7 +44,7 @@ func (k *SharedKey) say(s *conversation.Command, mayBeHeld bool) {
 
 // event says what an answer to command n means for the conversation.
 func (k *SharedKey) event(a *lettucecompat.Answer, n uint64) conversation.Event {
-	e := conversation.Event{N: n, Record: a.Unit, Units: a.Units, Lease: a.TTL, Token: a.Token}
+	e := conversation.Event{N: n, Record: a.Unit, Units: a.Units, Lease: a.TTL, Token: a.Token, Contended: a.Contended}
 	switch {
 	case a.Outcome == lettucecompat.OutcomeFailed, a.Outcome == lettucecompat.OutcomeOK && a.Word == lettucecompat.WordVoid:
 		e.Kind, e.After = conversation.Failed, pause()
@@ -79,15 +79,14 @@ func (k *SharedKey) refuse(s *conversation.Command, a *lettucecompat.Answer) {
 	}
 }
 
-// hear takes in an event, and carries out what that means; contended: another client waits, a call says. Its caller then calls
-// speak or kick.
-func (k *SharedKey) hear(e conversation.Event, contended bool) { k.take(e, contended, nil, nil) }
+// hear takes in an event, and carries out what that means. Its caller then calls speak or kick.
+func (k *SharedKey) hear(e conversation.Event) { k.take(e, nil, nil) }
 
 // take is hear. s is what e answers, if it is an answer, and a that as it came.
-func (k *SharedKey) take(e conversation.Event, contended bool, s *conversation.Command, a *lettucecompat.Answer) {
+func (k *SharedKey) take(e conversation.Event, s *conversation.Command, a *lettucecompat.Answer) {
 	k.mu.Lock()
 	before, used, had := k.talk, k.use, k.unitsLocked()
-	f := k.handleLocked(e, contended, k.l.now())
+	f := k.handleLocked(e, k.l.now())
 	if !k.busy && k.talk.State != conversation.Idle && !k.stirLocked() {
 		k.talk, k.use = before, used
 		k.mu.Unlock()
@@ -177,6 +176,12 @@ func (k *SharedKey) freedLocked(s *conversation.Command, e conversation.Event, f
 	return nil, givenUp, missing
 }
 
+func (k *SharedKey) unheard() {
+	if g := k.Held(); g != nil {
+		g.lease.Hurry() // its answer says whether another client waits
+	}
+}
+
 // forced notes that somebody says, and anybody can, that record n was deleted on purpose. A renewal asks Redis.
 func (k *SharedKey) forced(n uint64) {
 	k.mu.Lock()
@@ -191,8 +196,8 @@ func (k *SharedKey) forced(n uint64) {
 	}
 }
 
-// contended notes that another client waits for the units of record n.
-func (k *SharedKey) contended(n uint64) {
+// notified notes that another client waits for the units of record n.
+func (k *SharedKey) notified(n uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.notifiedLocked(n)

@@ -327,6 +327,29 @@ func TestShared_S5_TokensStayBelowTheClock(t *testing.T) {
 	mustGive(t, w)
 }
 
+// A token is for who has asked for one: the client whose release calls may have Fencing where this one has not.
+func TestShared_S5_ACallFromAClientThatFences(t *testing.T) {
+	t.Parallel()
+	_, client := fresh(t)
+	fenced, p := newShares(t, client(), 0, func(s *Settings) { s.Fencing = true }), newShares(t, client(), 0, nil)
+	w := fenced.mustTake(t, writes)
+	got := make(chan *Share, 1)
+	go func() { got <- p.mustTake(t, writes) }()
+	eventually(t, "it waits in line", func() bool {
+		k := p.FindShared("k")
+		if k != nil {
+			defer k.Done()
+		}
+		return k != nil && k.State().InLine
+	})
+	mustGive(t, w)
+	s := <-got
+	if s.Token() != 0 {
+		t.Errorf("token %d without Fencing", s.Token())
+	}
+	mustGive(t, s)
+}
+
 // S6: no holder's own capacity is exceeded, and each client reports what the other counts with, not what it states itself.
 func TestShared_S6_Capacities(t *testing.T) {
 	t.Parallel()

@@ -80,12 +80,12 @@ func (k *SharedKey) asksLocked(d *queue.Demand, now Moment) bool {
 	return true
 }
 
-// handleLocked takes in an event: see conversation.Conversation.Handle. contended: another client waits, an answer or call says.
-func (k *SharedKey) handleLocked(e conversation.Event, contended bool, now Moment) conversation.Effect {
+// handleLocked takes in an event: see conversation.Conversation.Handle.
+func (k *SharedKey) handleLocked(e conversation.Event, now Moment) conversation.Effect {
 	u, shows := &k.use, e.Kind == conversation.Called
 	answers := e.Kind < conversation.Silence && k.talk.Unanswered() && e.N == k.talk.LastCommand().N
 	if answers || shows && k.talk.Believes(e.N) {
-		u.contention, u.lastServed = u.contention.Answered(e.N, contended), e.N
+		u.contention, u.lastServed = u.contention.Answered(e.N, e.Contended), e.N
 	}
 	if answers {
 		u.answeredAt, u.askedAt = now, now

@@ -186,7 +186,7 @@ func (k *Key) takeOver(cmd *command) (conversation.Event, lettucecompat.Answer) 
 	a := k.l.wire.Take(context.Background(), lettucecompat.Taking{
 		Key: k.name, From: t.From, Place: cmd.Since, Unit: cmd.N, Terms: &k.set.Wire,
 	}, k.set.Timeout)
-	e := conversation.Event{Kind: conversation.Failed, N: cmd.N, Record: a.Unit, Units: a.Units, Lease: a.TTL, Token: a.Token, After: pause()}
+	e := conversation.Event{Kind: conversation.Failed, N: cmd.N, Record: a.Unit, Units: a.Units, Lease: a.TTL, Token: a.Token, Contended: a.Contended, After: pause()}
 	defer func() {
 		if e.Kind != conversation.Has {
 			k.mu.Lock()
@@ -197,9 +197,6 @@ func (k *Key) takeOver(cmd *command) (conversation.Event, lettucecompat.Answer) 
 	switch failed := failure(a.Outcome, a.Err); {
 	case a.Units > 0:
 		e.Kind = conversation.Has
-		if a.Contended {
-			k.noteContended(cmd.N)
-		}
 	case failed.Unknown:
 		e.Kind = conversation.Silence
 	case a.Word == lettucecompat.WordGone:
