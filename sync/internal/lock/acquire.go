@@ -11,19 +11,70 @@ import (
 	"github.com/anteroom/anteroom/sync/internal/conversation"
 )
 
+// enter brings w in, or returns why it is not. A waiter that finds its grant lost or too old goes back to the head of the queue:
+// being woken is a ticket to check, not the lock. admit checks it, and out gives its place back if it returns an error: errAgain
+// is one after which w comes again.
+func (b *base) enter(ctx context.Context, k driver, w *queue.Waiter, admit func() error, out func()) error {
+	if b.l.closing.Load() {
+		k.kick() // an attempt in vain to join may have hidden the last one who left
+		return ErrClosed
+	}
+	for left := false; ; left = true {
+		in, order, err := b.enqueue(w)
+		if left {
+			b.l.settled()
+		}
+		if b.l.closing.Load() { // BeginClose may have visited this queue before
+			k.beginClose()
+		}
+		if order == queue.Restate && !in && ctx.Done() == nil && b.q.Demand().Units == 0 { // else this process may free what w needs
+			k.speak(w.Kind == queue.NoNotify) // the caller waits in any case, and cannot be stopped
+		} else {
+			k.carryOut(order)
+		}
+		if err != nil {
+			return err
+		}
+		if !in {
+			k.parks(w)
+			waits, end := b.limited(ctx, w)
+			order, err := b.q.Park(waits, w)
+			end()
+			if err != nil {
+				err = k.gaveUp(w, err)
+			}
+			k.carryOut(order)
+			if err != nil {
+				return err
+			}
+		}
+		if err = admit(); err == nil {
+			w.Reset()
+			b.l.waiters.Put(w)
+			return nil
+		}
+		b.l.unsettled.Add(1) // until it is in the queue again or has returned: Close names who is parked in Lock
+		out()
+		// A try that comes in without a wait has found what was left here: what became of that is not its own.
+		again := err == errAgain && (in || !w.Kind.IsTry()) || err == ErrClosed && !w.Kind.IsRefusable() //nolint:errorlint // never wrapped
+		if !again {
+			b.l.settled()
+			if err == errAgain { //nolint:errorlint // never wrapped
+				err = errLate
+			}
+			return err
+		}
+		w.Again()
+	}
+}
+
 // Acquire brings the owner in, with one reference on k more until its exit, or returns why it is not: ErrRefused,
 // ErrClosed, an *AnswerError, or the cause of ctx where Redis is not why. lease is nil for that of the settings.
-//
-// A waiter that finds its grant lost or too old goes back to the head of the queue: being woken is a ticket to check,
-// not the lock.
 func (k *Key) Acquire(ctx context.Context, o *Owner, lease *Lease) error {
 	if lease == nil {
 		lease = &k.set.Lease
 	}
 	o.lease = lease
-	if k.l.closing.Load() {
-		return ErrClosed
-	}
 	w := k.l.waiters.Get().(*queue.Waiter)
 	o.Need = 1
 	w.Stay, w.Note, w.Takes = &o.Stay, o, o.more().Takes != nil
@@ -34,83 +85,41 @@ func (k *Key) Acquire(ctx context.Context, o *Owner, lease *Lease) error {
 		context.AfterFunc(t.ctx, func() { end(context.Cause(t.ctx)) })
 		defer t.spoil(nil)
 		t.after = k.l.number.Load()
+		defer k.oust() // it may have kept the next one waiting
 	}
 	if o.resumes() {
 		if err := k.mayTake(ctx, o.more().Takes); err != nil {
 			return err
 		}
 	}
-	for left := false; ; left = true {
-		in, order, err := k.enqueue(w)
-		if left {
-			k.l.settled()
-		}
-		if err != nil {
-			return err
-		}
-		if k.l.closing.Load() { // BeginClose may have visited this queue before
-			k.carryOut(k.q.Fail(ErrClosed))
-		}
-		if order == queue.Restate && !in && ctx.Done() == nil {
-			k.speak(o.Kind == queue.NoNotify) // the caller waits in any case, and cannot be stopped
-		} else {
-			k.carryOut(order)
-		}
-		if !in {
-			if o.more().Takes != nil {
-				k.oust()
-				k.kick() // there may be a place already
-			}
-			waits, end := k.limited(ctx, w)
-			order, err := k.q.Park(waits, w)
-			end()
-			if err != nil {
-				if err = k.gaveUp(w.Began, err); w.Takes && !isAnswer(err) && k.waitsForRedis(o) {
-					err = errUnanswered
-				}
-				k.carryOut(order)
-				if w.Takes { // it may have kept the next one waiting
-					k.oust()
-				}
-				return err
-			}
-		}
-		err = k.admit(ctx, o, w)
-		if err == nil {
-			w.Reset()
-			k.l.waiters.Put(w)
-			return nil
-		}
-		// A try that comes in without a wait has found a lock that lingered: what became of that is not its own.
-		again := err == errAgain && (in || !o.Kind.IsTry()) || err == ErrClosed && !o.Kind.IsRefusable() //nolint:errorlint // never wrapped
-		if !again {
-			k.l.settled()
-			if err == errAgain { //nolint:errorlint // never wrapped
-				err = errLate
-			}
-			return err
-		}
-		w.Again()
+	return k.enter(ctx, k, w, func() error { return k.admit(ctx, o, w) }, func() { k.leave(ctx, w) })
+}
+
+// parks is called before w parks.
+func (k *Key) parks(w *queue.Waiter) {
+	if w.Takes {
+		k.oust()
+		k.kick() // there may be a place already
 	}
 }
 
 // errAgain: the grant was lost or too old when its waiter was admitted, or its lease could not be secured.
 var errAgain = errors.New("again")
 
-// admit makes o, whose waiter w the queue has admitted, the owner of the grant, or gives its place back. Nobody sees o as
-// the owner before all that it has asked for is true.
+// admit makes o, whose waiter w the queue has admitted, the owner of the grant. Nobody sees o as the owner before all that it has
+// asked for is true.
 func (k *Key) admit(ctx context.Context, o *Owner, w *queue.Waiter) error {
 	g := k.cur.Load()
 	switch {
 	case g == nil || g.n != w.Grant:
-		return k.leave(ctx, g, w, errAgain)
+		return errAgain
 	case o.lease.Fixed() || k.set.Replicas > 0 || o.more().Note != "":
 		if err := k.secure(ctx, g, o); err != nil {
-			return k.leave(ctx, g, w, err)
+			return err
 		}
 	}
 	if k.l.closing.Load() { // asked after the round trip of secure
-		return k.leave(ctx, g, w, ErrClosed)
+		return ErrClosed
 	}
 	now := k.l.leases.Glance()
 	if k.set.Linger > 0 {
@@ -144,7 +153,7 @@ func (k *Key) admit(ctx context.Context, o *Owner, w *queue.Waiter) error {
 	}
 	k.mu.Unlock()
 	if !ok {
-		return k.leave(ctx, g, w, cmp.Or(wrong, errAgain))
+		return cmp.Or(wrong, errAgain)
 	}
 	if l := g.lease.Load(); k.set.Linger > 0 && !l.Fresh(now) {
 		l.Hurry() // it was not renewed while it lingered
@@ -153,16 +162,15 @@ func (k *Key) admit(ctx context.Context, o *Owner, w *queue.Waiter) error {
 	return nil
 }
 
-// leave ends a tenure that has not begun for its caller, and returns why. The release is awaited, within ctx. Until the
-// caller is in the queue again or has returned, it counts as unsettled: Close names who is parked in Lock.
-func (k *Key) leave(ctx context.Context, g *Held, w *queue.Waiter, why error) error {
-	k.l.unsettled.Add(1)
+// leave ends a tenure that has not begun for its caller. The release is awaited, within ctx.
+func (k *Key) leave(ctx context.Context, w *queue.Waiter) {
 	exit, _ := k.q.Release(w.Stay, queue.EndTurn)
 	switch {
 	case exit != queue.Final: // lost meanwhile
 		k.hear(conversation.Event{Kind: conversation.Exited, N: w.Grant})
 		k.kick()
-	default: // so g is w's grant
+	default: // so it is the last grant
+		g := k.cur.Load()
 		if l := g.lease.Load(); !l.Valid(k.l.leases.Glance()) {
 			l.Lose(renewal.Cause{Reason: renewal.ReasonDeadline})
 		}
@@ -171,7 +179,6 @@ func (k *Key) leave(ctx context.Context, g *Held, w *queue.Waiter, why error) er
 		case <-ctx.Done():
 		}
 	}
-	return why
 }
 
 // secure makes g what o has asked for: one of a fixed lease, with a note, or that replicas have confirmed. Where it

@@ -18,11 +18,15 @@ type driver interface {
 	Done()
 	hear(conversation.Event) // takes in an event; its caller then calls kick
 	kick()                   // states what there is to state now, in the background
-	notified(n uint64)       // a message: another client waits for the units of record n
-	forced(n uint64)         // a message, and anybody can send it: record n was deleted on purpose
-	unheard()                // messages may have been lost
-	beginClose()             // fails who waits and can be refused
-	silence()                // ends all that the key does by itself
+	speak(mayBeHeld bool)    // the same, and returns after the answer: see lettucecompat.Statement.MayBeHeld
+	carryOut(queue.Order)
+	parks(*queue.Waiter)               // it is about to
+	gaveUp(*queue.Waiter, error) error // says why it has not come in
+	notified(n uint64)                 // a message: another client waits for the units of record n
+	forced(n uint64)                   // a message, and anybody can send it: record n was deleted on purpose
+	unheard()                          // messages may have been lost
+	beginClose()                       // fails who waits and can be refused
+	silence()                          // ends all that the key does by itself
 }
 
 // base is what a Key and a SharedKey have in common.

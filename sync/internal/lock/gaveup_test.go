@@ -59,13 +59,13 @@ func TestGaveUp_WhatWasAnsweredSinceItCame(t *testing.T) {
 	came := p.now()
 	k.answered(k.taken(conversation.Demand{Want: 1}), conversation.Event{Kind: conversation.Waits, After: time.Hour}, &lettucecompat.Answer{Word: lettucecompat.WordWaits})
 	cancel := k.taken(conversation.Demand{}) // whose answer the next caller waits for
-	if err := k.gaveUp(came, context.Canceled); !errors.Is(err, context.Canceled) {
+	if err := k.unanswered(came, context.Canceled); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
-	if err := k.gaveUp(k.knew, context.Canceled); !errors.Is(err, context.Canceled) {
+	if err := k.unanswered(k.knew, context.Canceled); !errors.Is(err, context.Canceled) {
 		t.Errorf("who came in the same moment: %v", err)
 	}
-	if err := k.gaveUp(p.now()+time.Hour, context.Canceled); err != error(errUnanswered) {
+	if err := k.unanswered(p.now()+time.Hour, context.Canceled); err != error(errUnanswered) {
 		t.Errorf("who came after that: %v", err)
 	}
 	k.answered(cancel, conversation.Event{Kind: conversation.HasNot}, &lettucecompat.Answer{Word: lettucecompat.WordNothing})

@@ -208,9 +208,17 @@ var ErrRefused = queue.ErrRefused
 // errLate is why a try was not admitted to the lock that it got: a further command would have to come first.
 var errLate = &AnswerError{Err: errors.New("the answer came too late to rely on it")}
 
-// gaveUp says why a caller has not come in that has waited since the Moment came, until the queue said err: an
-// *AnswerError in place of the cause of its context where Redis is why.
-func (k *Key) gaveUp(came Moment, err error) error {
+// gaveUp says why w has not come in, which the queue says is because of err: an *AnswerError in place of the cause of its context
+// where Redis is why.
+func (k *Key) gaveUp(w *queue.Waiter, err error) error {
+	err = k.unanswered(w.Began, err)
+	if w.Takes && !isAnswer(err) && k.waitsForRedis(w.Note.(*Owner)) {
+		return errUnanswered
+	}
+	return err
+}
+
+func (k *Key) unanswered(came Moment, err error) error {
 	if isAnswer(err) && err != errUnanswered { //nolint:errorlint // never wrapped
 		return err
 	}

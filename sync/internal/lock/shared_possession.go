@@ -44,22 +44,47 @@ func (s *Share) whole() bool { return s.Need == lettucecompat.AllUnits }
 
 // Acquire brings s in, or returns why it is not, as Key.Acquire does. Its caller has a reference on k meanwhile.
 func (k *SharedKey) Acquire(ctx context.Context, s *Share) error {
-	return k.enter(ctx, &s.Stay, s, func(w *queue.Waiter) (ok bool, wait time.Duration) {
-		now := k.l.leases.Now()
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		g := k.cur.Load()
-		if g == nil || g.loss != nil || w.Grant != g.n || !g.lease.Valid(now) || k.l.closing.Load() {
-			return false, 0
-		}
-		s.g, s.since = g, now
-		s.token, wait = g.tokenLocked(s, now)
-		if s.whole() {
-			s.writes = 1
-		}
-		g.owners[s] = struct{}{}
-		return true, wait
-	}, func() { k.q.Leave(&s.Stay) })
+	w := k.l.waiters.Get().(*queue.Waiter)
+	w.Stay, w.Note = &s.Stay, s
+	wait := time.Duration(0)
+	err := k.enter(ctx, k, w, func() (err error) {
+		wait, err = k.admit(s, w)
+		return err
+	}, func() { k.out(func() { k.q.Leave(&s.Stay) }) })
+	if wait > 0 { // some microseconds
+		time.Sleep(wait)
+	}
+	return err
+}
+
+// admit makes s, whose waiter w the queue has admitted, one of the grant, and returns for how long it must wait for its token.
+func (k *SharedKey) admit(s *Share, w *queue.Waiter) (wait time.Duration, err error) {
+	now := k.l.leases.Now()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	g := k.cur.Load()
+	switch {
+	case k.l.closing.Load():
+		return 0, ErrClosed
+	case g == nil || g.loss != nil || w.Grant != g.n || !g.lease.Valid(now):
+		return 0, errAgain
+	}
+	s.g, s.since = g, now
+	s.token, wait = g.tokenLocked(s, now)
+	if s.whole() {
+		s.writes = 1
+	}
+	g.owners[s] = struct{}{}
+	return wait, nil
+}
+
+// out gives back what somebody was let in by, who cannot rely on that.
+func (k *SharedKey) out(leave func()) {
+	if g := k.cur.Load(); g != nil && !g.lease.Valid(k.l.leases.Now()) {
+		g.lease.Lose(renewal.Cause{Reason: renewal.ReasonDeadline})
+	}
+	leave()
+	k.kick()
 }
 
 // Enter brings in so many units that nobody knows by name: a reader of an RWMutex, or permits of a Semaphore. Nobody can
@@ -68,74 +93,29 @@ func (k *SharedKey) Enter(ctx context.Context, kind queue.Kind, units int64) err
 	if k.Join() { // never of a Semaphore
 		return nil
 	}
-	return k.enter(ctx, &queue.Stay{Kind: kind | queue.NoNotify, Need: int32(units)}, nil, func(*queue.Waiter) (bool, time.Duration) {
-		g := k.cur.Load()
-		return g != nil && g.lease.Valid(k.l.leases.Now()), 0
-	}, func() { k.leave(units) })
+	w := k.l.waiters.Get().(*queue.Waiter)
+	w.Stay = &queue.Stay{Kind: kind | queue.NoNotify, Need: int32(units)}
+	return k.enter(ctx, k, w, func() error {
+		switch g := k.cur.Load(); {
+		case k.l.closing.Load():
+			return ErrClosed
+		case g == nil || !g.lease.Valid(k.l.leases.Now()):
+			return errAgain
+		}
+		return nil
+	}, func() { k.out(func() { k.leave(units) }) })
 }
 
-// enter brings the stay in, which note is to name. admits decides whether what the queue has let it in by can be relied on; if
-// not, out leaves again.
-func (k *SharedKey) enter(ctx context.Context, stay *queue.Stay, note any, admits func(*queue.Waiter) (bool, time.Duration), out func()) error {
-	came := k.l.now()
-	w := k.l.waiters.Get().(*queue.Waiter)
-	w.Stay, w.Note = stay, note
-	for first := true; ; first = false {
-		if k.l.closing.Load() && (first || w.Kind.IsRefusable()) { // who is parked in Lock stays parked
-			k.kick() // an attempt in vain to join may have hidden the last one who left
-			return ErrClosed
-		}
-		if !first {
-			w.Again()
-		}
-		in, order, err := k.enqueue(w)
-		if k.l.closing.Load() { // BeginClose may have visited this queue before
-			k.q.Close()
-			k.q.Fail(ErrClosed)
-		}
-		switch {
-		case order == queue.Nothing:
-		case ctx.Done() == nil && !in && k.q.Demand().Units == 0: // else this process may free what the caller needs
-			k.speak(!w.Kind.CanNotify()) // the caller waits in any case, and cannot be stopped
-		default:
-			k.kick()
-		}
-		if err != nil {
-			return err
-		}
-		if !in {
-			waits, end := k.limited(ctx, w)
-			order, err := k.q.Park(waits, w)
-			end()
-			if order != queue.Nothing {
-				k.kick()
-			}
-			if err != nil {
-				return k.gaveUp(came, err)
-			}
-		}
-		ok, wait := admits(w)
-		if ok {
-			w.Reset()
-			k.l.waiters.Put(w)
-			if wait > 0 { // some microseconds
-				time.Sleep(wait)
-			}
-			return nil
-		}
-		if g := k.cur.Load(); g != nil && !g.lease.Valid(k.l.leases.Now()) {
-			g.lease.Lose(renewal.Cause{Reason: renewal.ReasonDeadline})
-		}
-		out()
+func (k *SharedKey) parks(*queue.Waiter) {}
+
+func (k *SharedKey) carryOut(o queue.Order) {
+	if o != queue.Nothing {
 		k.kick()
-		if w.Kind.IsTry() {
-			return errLate
-		}
 	}
 }
 
-// gaveUp says why a caller has not come in that has waited since the Moment came, until the queue said err.
-func (k *SharedKey) gaveUp(came Moment, err error) error {
+// gaveUp is as that of a Key.
+func (k *SharedKey) gaveUp(w *queue.Waiter, err error) error {
 	if isAnswer(err) && err != errUnanswered { //nolint:errorlint // never wrapped
 		return err
 	}
@@ -146,7 +126,7 @@ func (k *SharedKey) gaveUp(came Moment, err error) error {
 		return err
 	case k.answer != nil && k.answer.Err != nil:
 		return failure(k.answer.Outcome, k.answer.Err)
-	case c.Unanswered() && k.use.answeredAt < came:
+	case c.Unanswered() && k.use.answeredAt < w.Began:
 		return errUnanswered
 	}
 	return err
