@@ -50,6 +50,31 @@ func TestTry_EndsAfterItsOwnLimit(t *testing.T) {
 	}
 }
 
+// So does one that nobody can notify of a loss, also where go-redis ignores deadlines: it is not held up as a Lock may be.
+func TestTry_ByTheWordEndsAfterItsOwnLimit(t *testing.T) {
+	for name, try := range map[string]func(m *anteroom.Manager) bool{
+		"TryLock":             func(m *anteroom.Manager) bool { return m.Mutex("k").TryLock() },
+		"TryLock of a writer": func(m *anteroom.Manager) bool { return m.RWMutex("k").TryLock() },
+		"TryRLock":            func(m *anteroom.Manager) bool { return m.RWMutex("k").TryRLock() },
+		"Weighted.TryAcquire": func(m *anteroom.Manager) bool { return m.Semaphore("k", 3).Weighted().TryAcquire(2) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				m, _ := manager(t, s.client(), anteroom.Config{})
+				pass(m.Mutex("warm"))
+				s.net.BlackHole()
+				begin := time.Now()
+				if try(m) {
+					t.Error("it came in")
+				}
+				if took := time.Since(begin); took > time.Second {
+					t.Errorf("it took %v", took)
+				}
+			})
+		})
+	}
+}
+
 // The answer to what somebody else had asked for before, and given up, says nothing about a try that came after it.
 func TestTry_IsRefusedByItsOwnAnswerOnly(t *testing.T) {
 	mutex := func(m *anteroom.Manager, ctx context.Context) (theHold, error) { return m.Mutex("k").Acquire(ctx) }
