@@ -14,19 +14,29 @@ import (
 // driver is a Key or a SharedKey.
 type driver interface {
 	Named
+	its() *base
 	Use() bool
 	Done()
-	hear(conversation.Event) // takes in an event; its caller then calls kick
-	kick()                   // states what there is to state now, in the background
-	speak(mayBeHeld bool)    // the same, and returns after the answer: see lettucecompat.Statement.MayBeHeld
+
+	nextLocked() *conversation.Command // takes what there is to state now; nil: nothing, and the timer is set
+	// ask sends cmd, and returns what its answer means. mayBeHeld is as in lettucecompat.Statement.
+	ask(cmd *conversation.Command, mayBeHeld bool) (conversation.Event, lettucecompat.Answer)
+	// take carries out what e means, the answer a to cmd. settled: there is nothing to state because of it.
+	take(e conversation.Event, cmd *conversation.Command, a *lettucecompat.Answer) (settled bool)
+	hear(conversation.Event) // is take for what is no answer; its caller then calls speak or kick
+	speak(mayBeHeld bool)    // states what there is to state now, and returns after the answer
+	kick()                   // is speak for callers that must not be held up
+
 	carryOut(queue.Order)
 	parks(*queue.Waiter)               // it is about to
 	gaveUp(*queue.Waiter, error) error // says why it has not come in
-	notified(n uint64)                 // a message: another client waits for the units of record n
-	forced(n uint64)                   // a message, and anybody can send it: record n was deleted on purpose
-	unheard()                          // messages may have been lost
-	beginClose()                       // fails who waits and can be refused
-	silence()                          // ends all that the key does by itself
+	patientLocked() bool               // a try waits though its place has others before it
+
+	notified(n uint64) // a message: another client waits for the units of record n
+	forced(n uint64)   // a message, and anybody can send it: record n was deleted on purpose
+	unheard()          // messages may have been lost
+	beginClose()       // fails who waits and can be refused
+	silence()          // ends all that the key does by itself
 }
 
 // base is what a Key and a SharedKey have in common.
@@ -43,12 +53,16 @@ type base struct {
 
 	mu       sync.Mutex
 	talk     conversation.Conversation
+	answer   *lettucecompat.Answer // see Answer
+	knew     Moment                // when something showed who has the lock, or this process gave it back
 	timer    *time.Timer
 	tryAfter uint64 // the last command before the try came that waits, if one does: there is one at most
 	flying   int32  // statements whose command has not returned
 	busy     bool   // counted in Locks.unsettled, with a reference
 	silenced bool   // the client is closed: nothing is stated at a time, only for somebody
 }
+
+func (b *base) its() *base { return b }
 
 // Name returns the key's name in Redis.
 func (b *base) Name() string { return b.name }
@@ -152,16 +166,36 @@ func (b *base) takeLocked(demand conversation.Demand, now Moment) (conversation.
 	return talk, cmd, Moment(until)
 }
 
+// sendsLocked notes that cmd is about to be sent.
+func (b *base) sendsLocked(cmd *conversation.Command, now Moment) {
+	b.flying++
+	b.l.flying.Add(1)
+	if cmd.Have > 0 {
+		b.knew = now
+	}
+}
+
 // wakeLocked sets the timer for until. k is the key whose base b is.
-func (b *base) wakeLocked(k interface{ timerFired() }, until, now Moment) {
+func (b *base) wakeLocked(k driver, until, now Moment) {
 	switch {
 	case until == never || b.silenced:
 		b.stopLocked()
 	case b.timer == nil:
-		b.timer = time.AfterFunc(until-now, k.timerFired)
+		b.timer = time.AfterFunc(until-now, func() {
+			k.hear(conversation.Event{Kind: conversation.Tick})
+			k.speak(false)
+		})
 	default:
 		b.timer.Reset(until - now)
 	}
+}
+
+// silence ends all that the key does by itself.
+func (b *base) silence() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.silenced = true
+	b.stopLocked()
 }
 
 func (b *base) stopLocked() {

@@ -24,7 +24,7 @@ func TestDriver_P10_ContendedBeforeTheAnswer(t *testing.T) {
 		t.Error("another client waits for another unit, and for this one")
 	}
 	contended(n)
-	k.event(&command{Command: conversation.Command{N: n}}, &lettucecompat.Answer{Word: lettucecompat.WordHas, Unit: n})
+	k.event(&conversation.Command{N: n}, &lettucecompat.Answer{Word: lettucecompat.WordHas, Unit: n})
 	contended(n - 1)
 	contended(lettucecompat.LastNumber)
 	if !inLine() {

@@ -7,29 +7,31 @@ import (
 	"time"
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+	"github.com/anteroom/anteroom/queue"
 	"github.com/anteroom/anteroom/sync/internal/conversation"
 )
 
 // taken takes what k has to send for d, and sends nothing.
-func (k *Key) taken(d conversation.Demand) *command {
+func (k *Key) taken(d conversation.Demand) *conversation.Command {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.flying++
 	talk, cmd, _ := k.takeLocked(d, k.l.now())
 	k.talk = talk
-	return &command{Command: cmd}
+	return &cmd
 }
 
 // repeated is the last command, for one more answer.
-func (k *Key) repeated() *command {
+func (k *Key) repeated() *conversation.Command {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.flying++
-	return &command{Command: k.talk.LastCommand()}
+	cmd := k.talk.LastCommand()
+	return &cmd
 }
 
 // answered is what comes for cmd.
-func (k *Key) answered(cmd *command, e conversation.Event, a *lettucecompat.Answer) {
+func (k *Key) answered(cmd *conversation.Command, e conversation.Event, a *lettucecompat.Answer) {
 	e.N = cmd.N
 	k.take(e, cmd, a)
 }
@@ -59,13 +61,13 @@ func TestGaveUp_WhatWasAnsweredSinceItCame(t *testing.T) {
 	came := p.now()
 	k.answered(k.taken(conversation.Demand{Want: 1}), conversation.Event{Kind: conversation.Waits, After: time.Hour}, &lettucecompat.Answer{Word: lettucecompat.WordWaits})
 	cancel := k.taken(conversation.Demand{}) // whose answer the next caller waits for
-	if err := k.unanswered(came, context.Canceled); !errors.Is(err, context.Canceled) {
+	if err := k.gaveUp(&queue.Waiter{Began: came}, context.Canceled); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
-	if err := k.unanswered(k.knew, context.Canceled); !errors.Is(err, context.Canceled) {
+	if err := k.gaveUp(&queue.Waiter{Began: k.knew}, context.Canceled); !errors.Is(err, context.Canceled) {
 		t.Errorf("who came in the same moment: %v", err)
 	}
-	if err := k.unanswered(p.now()+time.Hour, context.Canceled); err != error(errUnanswered) {
+	if err := k.gaveUp(&queue.Waiter{Began: p.now() + time.Hour}, context.Canceled); err != error(errUnanswered) {
 		t.Errorf("who came after that: %v", err)
 	}
 	k.answered(cancel, conversation.Event{Kind: conversation.HasNot}, &lettucecompat.Answer{Word: lettucecompat.WordNothing})

@@ -33,14 +33,12 @@ type Key struct {
 	pausedUntil  atomic.Int64         // the Moment before which the lock does not linger: see pauseLinger
 
 	// Guarded by mu.
-	answer   *lettucecompat.Answer // see Answer
-	knew     Moment                // when something showed who has the lock, or this process gave it back
-	unwatch  chan struct{}         // ends listening for a foreign holder's release; nil: nobody listens
-	retryAt  Moment                // after a lease that could not be secured nothing is pending until then
-	retries  int                   // so many in a row could not
-	patience Moment                // until then a try waits, in case the lock lingers elsewhere
-	took     uint64                // the last command that takes the lock; 0: it had no effect
-	takes    *Taking               // who has ordered it
+	unwatch  chan struct{} // ends listening for a foreign holder's release; nil: nobody listens
+	retryAt  Moment        // after a lease that could not be secured nothing is pending until then
+	retries  int           // so many in a row could not
+	patience Moment        // until then a try waits, in case the lock lingers elsewhere
+	took     uint64        // the last command that takes the lock; 0: it had no effect
+	takes    *Taking       // who has ordered it
 }
 
 // Link leads to a key while that is in use, and keeps nothing of it in memory. A nil one leads nowhere.
@@ -78,25 +76,12 @@ func (k *Key) Owner() *Owner {
 // Held returns the last grant, nil before the first; it may have ended.
 func (k *Key) Held() *Held { return k.cur.Load() }
 
-// Answer returns what was heard last of who has the lock, or why nothing was; nil since somebody of this process had it.
-func (k *Key) Answer() *lettucecompat.Answer {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.answer
-}
-
 // quietUntilLocked returns until when nothing is pending, though somebody may wait.
 func (k *Key) quietUntilLocked() Moment {
 	if g := k.cur.Load(); g != nil {
 		return max(k.retryAt, g.mark)
 	}
 	return k.retryAt
-}
-
-// command is one about the lock of a Key.
-type command struct {
-	conversation.Command
-	by *Taking // with Seize: who has ordered it
 }
 
 // hasLocked reports whether this client has the unit.
@@ -122,7 +107,7 @@ func (k *Key) demandLocked(now Moment) conversation.Demand {
 }
 
 // nextLocked takes what there is to send now. If that is nothing, it returns nil and sets the timer.
-func (k *Key) nextLocked() *command {
+func (k *Key) nextLocked() *conversation.Command {
 	now := k.l.now()
 	pause := k.quietUntilLocked()
 	k.checkTryLocked(now, pause)
@@ -139,17 +124,13 @@ func (k *Key) nextLocked() *command {
 	if demand.Keep == 0 || k.talk.State == conversation.Holding { // otherwise its owner is notified of a loss, or still to come
 		k.talk, next, until = k.takeLocked(demand, now)
 	}
-	var cmd *command
+	var cmd *conversation.Command
 	if next.N > 0 {
-		cmd = &command{Command: next}
-		if cmd.Seize {
-			cmd.by, k.took, k.takes = takes, cmd.N, takes
+		sent := next // only what is sent is to be allocated
+		if cmd = &sent; cmd.Seize {
+			k.took, k.takes = cmd.N, takes
 		}
-		k.flying++
-		k.l.flying.Add(1)
-		if cmd.Have > 0 {
-			k.knew = now
-		}
+		k.sendsLocked(cmd, now)
 	}
 	if k.busyLocked(k.talk.State != conversation.Idle || k.flying > 0) {
 		defer k.Done()
@@ -186,37 +167,13 @@ func (k *Key) checkTryLocked(now, pause Moment) {
 	}
 }
 
-func (k *Key) timerFired() {
-	k.hear(conversation.Event{Kind: conversation.Tick})
-	k.speak(false)
-}
+func (k *Key) speak(mayBeHeld bool) { speak(k, mayBeHeld) }
+func (k *Key) kick()                { kick(k) }
 
-// speak sends what there is to send now, and returns after the answer. mayBeHeld is as in lettucecompat.Statement.
-func (k *Key) speak(mayBeHeld bool) {
-	k.mu.Lock()
-	cmd := k.nextLocked()
-	k.mu.Unlock()
-	if cmd != nil {
-		k.say(cmd, mayBeHeld)
-	}
-}
-
-// kick is speak for callers that must not be held up.
-func (k *Key) kick() {
-	k.mu.Lock()
-	cmd := k.nextLocked()
-	k.mu.Unlock()
-	if cmd != nil {
-		go k.say(cmd, false)
-	}
-}
-
-// silence ends all that the key does by itself.
 func (k *Key) silence() {
+	k.base.silence()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.silenced = true
-	k.stopLocked()
 	k.unwatchLocked()
 }
 
@@ -224,7 +181,7 @@ func (k *Key) silence() {
 func (k *Key) hear(e conversation.Event) { k.take(e, nil, nil) }
 
 // take is hear. cmd is what e answers, if it is an answer, and a that as it came.
-func (k *Key) take(e conversation.Event, cmd *command, a *lettucecompat.Answer) conversation.Effect {
+func (k *Key) take(e conversation.Event, cmd *conversation.Command, a *lettucecompat.Answer) (settled bool) {
 	if e.Contended {
 		k.noteContended(e.Record)
 	}
@@ -239,7 +196,7 @@ func (k *Key) take(e conversation.Event, cmd *command, a *lettucecompat.Answer) 
 	if !k.busy && k.talk.State != conversation.Idle && !k.stirLocked() {
 		k.talk = before
 		k.mu.Unlock()
-		return conversation.None
+		return false
 	}
 	got := k.talk.Grant.Record
 	if e.Kind == conversation.Has && e.Record == k.took && e.Record == got {
@@ -250,16 +207,14 @@ func (k *Key) take(e conversation.Event, cmd *command, a *lettucecompat.Answer) 
 		k.flying--
 		k.answeredLocked(cmd, a)
 		if e.Kind == conversation.Waits {
-			k.patientLocked(cmd)
+			k.awaitCallLocked(cmd)
 		}
 	}
 	gone, givenUp := false, false
 	if g != nil && g.concludeLocked(cmd, e, f) {
 		gone, givenUp = g.stage == missing && g.bequestLocked() == nil, g.stage == lapsed && g.freed != nil
 	}
-	if f == conversation.Granted && !k.enterLocked() {
-		f = conversation.None
-	}
+	settled = f == conversation.Granted && k.enterLocked()
 	switch {
 	case !k.talk.InLine:
 		k.unwatchLocked()
@@ -280,18 +235,7 @@ func (k *Key) take(e conversation.Event, cmd *command, a *lettucecompat.Answer) 
 	if givenUp {
 		k.l.cfg.Reporter.ReleaseGivenUp(g)
 	}
-	return f
-}
-
-// answeredLocked keeps the answer a to cmd for who gives up: not an older one, nor a good one to what wants nothing, nor any
-// while this process has the lock.
-func (k *Key) answeredLocked(cmd *command, a *lettucecompat.Answer) {
-	if cmd.N == k.talk.LastCommand().N && k.talk.State != conversation.Holding && (a.Err != nil || cmd.Want > 0 && !cmd.Seize) {
-		k.answer = a
-		if a.Err == nil && a.Word != lettucecompat.WordVoid {
-			k.knew = k.l.now()
-		}
-	}
+	return settled
 }
 
 // enterLocked makes the grant that Redis has given, and lets the first in. Where nobody may come in, or nobody wants it any

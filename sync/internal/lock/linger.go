@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/anteroom/anteroom/queue"
+	"github.com/anteroom/anteroom/sync/internal/conversation"
 )
 
 // This file is how a process keeps a lock that none of its goroutines wants: see Settings.Linger. The queue says Lingers then,
@@ -112,9 +113,9 @@ func (k *Key) endLinger() bool {
 	return order != queue.Nothing
 }
 
-// patientLocked lets a try in front whose acquire cmd was answered with a place wait for what becomes of that. Where the lock
+// awaitCallLocked lets a try in front whose acquire cmd was answered with a place wait for what becomes of that. Where the lock
 // lingers, three messages lead to a call: to the holder, its release, and the call.
-func (k *Key) patientLocked(cmd *command) {
+func (k *Key) awaitCallLocked(cmd *conversation.Command) {
 	if at, known := k.talk.SentAt(cmd.N); known && k.set.Linger > 0 && cmd.Keep == 0 && k.tries() {
 		now := k.l.now()
 		k.patience = now + min(3*(now-Moment(at))+2*time.Millisecond, k.set.Timeout)

@@ -61,7 +61,7 @@ func (g *Held) release(mayBeHeld bool) ReleaseResult {
 			g.mark = max(g.mark, b.until)
 		}
 	}
-	var cmd *command
+	var cmd *conversation.Command
 	switch {
 	case g.stage == active: // lost before
 	case !has:
@@ -78,7 +78,7 @@ func (g *Held) release(mayBeHeld bool) ReleaseResult {
 		k.kick()
 		return g.verdict(ReleaseResult{})
 	}
-	a := k.say(cmd, mayBeHeld)
+	a := say(k, cmd, mayBeHeld)
 	k.mu.Lock()
 	if g.stage != releasing { // so says this answer, or one to what was stated since
 		k.mu.Unlock()
@@ -93,7 +93,7 @@ func (g *Held) release(mayBeHeld bool) ReleaseResult {
 
 // concludeLocked notes how the release of g ended, if e shows that, of which f is the effect, and ends the pause for its
 // mark; cmd is what e answers, if it is an answer. It returns true if e shows that.
-func (g *Held) concludeLocked(cmd *command, e conversation.Event, f conversation.Effect) bool {
+func (g *Held) concludeLocked(cmd *conversation.Command, e conversation.Event, f conversation.Effect) bool {
 	open, mark := g.k.openLocked(), g.mark
 	if open != g.n && g.k.talk.Grant.Record != g.n {
 		g.mark = 0 // Redis has it, or there is none

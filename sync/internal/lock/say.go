@@ -25,48 +25,72 @@ const (
 	leastPause       = 20 * time.Millisecond // after the second statement without an answer
 )
 
-// say sends cmd, takes in the answer, and sends what comes next. mayBeHeld is as in lettucecompat.Statement.
-func (k *Key) say(cmd *command, mayBeHeld bool) lettucecompat.Answer {
-	a, f := k.send(cmd, mayBeHeld)
-	if f != conversation.Granted {
+// speak sends what there is to send now, and returns after the answer. mayBeHeld is as in lettucecompat.Statement.
+func speak(k driver, mayBeHeld bool) {
+	if cmd := k.its().next(k); cmd != nil {
+		say(k, cmd, mayBeHeld)
+	}
+}
+
+// kick is speak for callers that must not be held up.
+func kick(k driver) {
+	if cmd := k.its().next(k); cmd != nil {
+		go say(k, cmd, false)
+	}
+}
+
+func (b *base) next(k driver) *conversation.Command {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return k.nextLocked()
+}
+
+// say sends cmd, takes in the answer, and sends what comes next.
+func say(k driver, cmd *conversation.Command, mayBeHeld bool) lettucecompat.Answer {
+	a, settled := send(k, cmd, mayBeHeld)
+	if !settled {
 		k.kick()
 	}
-	k.l.landed()
+	k.its().l.landed()
 	return a
 }
 
 // send is say up to the answer.
-func (k *Key) send(cmd *command, mayBeHeld bool) (a lettucecompat.Answer, f conversation.Effect) {
-	k.l.wire.Subscribe()
-	var e conversation.Event
-	switch {
-	case cmd.Seize:
-		e, a = k.takeOver(cmd)
-	case cmd.Have > 0 && cmd.Keep > 0:
-		e, a = k.renew(cmd)
-	default:
-		e, a = k.state(cmd, mayBeHeld)
-	}
-	f = k.take(e, cmd, &a)
-	k.report(a.Err)
+func send(k driver, cmd *conversation.Command, mayBeHeld bool) (a lettucecompat.Answer, settled bool) {
+	b := k.its()
+	b.l.wire.Subscribe()
+	e, a := k.ask(cmd, mayBeHeld)
+	settled = k.take(e, cmd, &a)
+	b.report(a.Err)
 	if cmd.Want > 0 && !cmd.Seize {
-		k.refuse(cmd, &a)
+		k.carryOut(b.refuse(k, cmd, &a))
 	}
-	return a, f
+	return a, settled
 }
 
-// state sends any command but the other two.
-func (k *Key) state(cmd *command, mayBeHeld bool) (conversation.Event, lettucecompat.Answer) {
-	wire := lettucecompat.Statement{
-		Key: k.name, N: cmd.N, Since: cmd.Names(), Terms: &k.set.Wire, Timeout: k.set.Timeout, MayBeHeld: mayBeHeld,
-		Units: cmd.Have, Keep: cmd.Keep, Want: cmd.Want,
+// statement is cmd as the wire has it.
+func (b *base) statement(cmd *conversation.Command, mayBeHeld bool) lettucecompat.Statement {
+	s := lettucecompat.Statement{
+		Key: b.name, N: cmd.N, Since: cmd.Names(), Units: cmd.Have, Keep: cmd.Keep, Want: cmd.Want, Again: cmd.Again, Try: cmd.Try,
+		Terms: &b.set.Wire, Timeout: b.set.Timeout, MayBeHeld: mayBeHeld,
 	}
 	switch {
 	case cmd.Have > 0:
-		wire.Have = lettucecompat.HaveUnit
+		s.Have = lettucecompat.HaveUnit
 	case cmd.InLine && cmd.Keep > 0: // who gives up a place gives back whatever there is
-		wire.Have = lettucecompat.HavePlace
+		s.Have = lettucecompat.HavePlace
 	}
+	return s
+}
+
+func (k *Key) ask(cmd *conversation.Command, mayBeHeld bool) (conversation.Event, lettucecompat.Answer) {
+	switch {
+	case cmd.Seize:
+		return k.takeOver(cmd)
+	case cmd.Have > 0 && cmd.Keep > 0:
+		return k.renew(cmd)
+	}
+	wire := k.statement(cmd, mayBeHeld)
 	if cmd.Keep == 0 && wire.Since > 0 {
 		k.mu.Lock()
 		k.markLocked(&wire)
@@ -95,7 +119,7 @@ func (k *Key) markLocked(wire *lettucecompat.Statement) {
 
 // renew makes a unit last that nobody has entered, since too little is left of it. What is new is brief, but if that is not
 // enough, since answers are slow, it gets the whole lease.
-func (k *Key) renew(cmd *command) (conversation.Event, lettucecompat.Answer) {
+func (k *Key) renew(cmd *conversation.Command) (conversation.Event, lettucecompat.Answer) {
 	field := lettucecompat.NewField(k.l.cfg.ClientID, cmd.Since)
 	lease := k.set.times.Call
 	if k.renews.Swap(cmd.Since) == cmd.Since {
@@ -121,44 +145,45 @@ func pause() time.Duration {
 	return time.Duration(float64(leastPause) * (0.75 + rand.Float64()/2))
 }
 
-// event says what an answer means for the conversation.
-func (k *Key) event(cmd *command, a *lettucecompat.Answer) conversation.Event {
-	e := conversation.Event{N: cmd.N, Record: a.Unit, Units: a.Units, Lease: a.TTL, Token: a.Token, Contended: a.Contended}
+// event says what the answer a to command n means for the conversation.
+func (b *base) event(n uint64, a *lettucecompat.Answer) conversation.Event {
+	e := conversation.Event{N: n, Record: a.Unit, Units: a.Units, Lease: a.TTL, Token: a.Token, Contended: a.Contended}
 	switch {
 	case a.Outcome == lettucecompat.OutcomeFailed, a.Outcome == lettucecompat.OutcomeOK && a.Word == lettucecompat.WordVoid:
 		e.Kind, e.After = conversation.Failed, pause()
-		return e
 	case a.Outcome != lettucecompat.OutcomeOK:
 		e.Kind, e.After = conversation.Silence, pause()
+	case a.Word == lettucecompat.WordLost:
+		e.Kind = conversation.Lost
+	case a.Word == lettucecompat.WordWaits:
+		e.Kind, e.After = conversation.Waits, b.l.rhythm(b.set.times.Life, a.Ahead, a.Next)
+	case a.Units > 0: // also if a try is refused
+		e.Kind = conversation.Has
+	default:
+		e.Kind = conversation.HasNot
+	}
+	return e
+}
+
+// event is that of base. It notes what the answer says of others, too.
+func (k *Key) event(cmd *conversation.Command, a *lettucecompat.Answer) conversation.Event {
+	e := k.base.event(cmd.N, a)
+	if e.Kind >= conversation.Silence {
 		return e
 	}
 	if cmd.N > k.l.unheard.Load() {
 		k.asked.Store(int64(k.l.now()))
 	}
-	switch a.Word {
-	case lettucecompat.WordHas:
-		e.Kind = conversation.Has
-	case lettucecompat.WordNothing, lettucecompat.WordRefused, lettucecompat.WordGone:
-		e.Kind = conversation.HasNot
-	case lettucecompat.WordWaits:
-		e.Kind, e.After = conversation.Waits, k.rhythm(a)
+	if e.Kind == conversation.Waits {
 		k.pauseLinger()
-	case lettucecompat.WordLost:
-		e.Kind = conversation.Lost
+		if k.set.StringHolders && a.Ahead <= nearFront {
+			e.After = min(e.After, stringPoll)
+		}
 	}
 	if (a.Word == lettucecompat.WordWaits || a.Word == lettucecompat.WordRefused) && (a.Holder == "" && k.set.StringHolders || !k.l.wire.Ours(a.Holder)) {
 		k.others.Store(int64(k.l.now()))
 	}
 	return e
-}
-
-// rhythm returns after how long a place is confirmed next.
-func (k *Key) rhythm(a *lettucecompat.Answer) time.Duration {
-	wait := k.l.rhythm(k.set.times.Life, a.Ahead, a.Next)
-	if k.set.StringHolders && a.Ahead <= nearFront {
-		wait = min(wait, stringPoll)
-	}
-	return wait
 }
 
 // rhythm returns after how long a place with this life is confirmed next. Those in front may be dead, and only a confirmation
@@ -177,24 +202,26 @@ func (l *Locks) rhythm(life time.Duration, ahead int, next time.Duration) time.D
 
 // refuse fails a try that came before cmd was sent, the last command, to which a is the answer, and, where a person has to change
 // something, all that can be notified.
-func (k *Key) refuse(cmd *command, a *lettucecompat.Answer) {
-	order := queue.Nothing
-	k.mu.Lock()
-	defer func() { k.mu.Unlock(); k.carryOut(order) }()
-	patient := k.l.now() < k.patience
+func (b *base) refuse(k driver, cmd *conversation.Command, a *lettucecompat.Answer) queue.Order {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	answered := a.Outcome == lettucecompat.OutcomeOK
 	switch {
-	case k.talk.LastCommand().N != cmd.N:
+	case b.talk.LastCommand().N != cmd.N: // a call has overtaken it
 	case a.Outcome == lettucecompat.OutcomeFailed && lettucecompat.Permanent(a.Err):
-		order = k.q.Fail(failure(a.Outcome, a.Err))
-	case cmd.N <= k.tryAfter:
-	case a.Outcome == lettucecompat.OutcomeOK && a.Word == lettucecompat.WordWaits && patient:
-	case a.Outcome == lettucecompat.OutcomeOK && (a.Word == lettucecompat.WordRefused || a.Word == lettucecompat.WordWaits):
-		k.q.Refuse(ErrRefused)
-	case a.Outcome == lettucecompat.OutcomeOK && a.Word != lettucecompat.WordVoid:
+		return b.q.Fail(failure(a.Outcome, a.Err))
+	case cmd.N <= b.tryAfter:
+	case answered && a.Word == lettucecompat.WordWaits && k.patientLocked():
+	case answered && (a.Word == lettucecompat.WordRefused || a.Word == lettucecompat.WordWaits):
+		return b.q.Refuse(ErrRefused)
+	case answered && a.Word != lettucecompat.WordVoid:
 	default:
-		k.q.Refuse(failure(a.Outcome, cmp.Or(a.Err, errVoid)))
+		return b.q.Refuse(failure(a.Outcome, cmp.Or(a.Err, errVoid)))
 	}
+	return queue.Nothing
 }
+
+func (k *Key) patientLocked() bool { return k.l.now() < k.patience }
 
 // tries reports whether who waits in front is a try.
 func (k *Key) tries() bool {
@@ -208,28 +235,48 @@ var ErrRefused = queue.ErrRefused
 // errLate is why a try was not admitted to the lock that it got: a further command would have to come first.
 var errLate = &AnswerError{Err: errors.New("the answer came too late to rely on it")}
 
+// Answer returns what was heard last of who has the lock, or why nothing was; nil since somebody of this process had it.
+func (b *base) Answer() *lettucecompat.Answer {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.answer
+}
+
+// answeredLocked keeps the answer a to cmd for who gives up: not an older one, nor a good one to what wants nothing, nor any
+// while this process has what it wants.
+func (b *base) answeredLocked(cmd *conversation.Command, a *lettucecompat.Answer) {
+	wants := b.talk.State != conversation.Holding || b.talk.InLine
+	if cmd.N == b.talk.LastCommand().N && wants && (a.Err != nil || cmd.Want > 0 && !cmd.Seize) {
+		b.answer = a
+		if a.Err == nil && a.Word != lettucecompat.WordVoid {
+			b.knew = b.l.now()
+		}
+	}
+}
+
 // gaveUp says why w has not come in, which the queue says is because of err: an *AnswerError in place of the cause of its context
 // where Redis is why.
-func (k *Key) gaveUp(w *queue.Waiter, err error) error {
-	err = k.unanswered(w.Began, err)
-	if w.Takes && !isAnswer(err) && k.waitsForRedis(w.Note.(*Owner)) {
+func (b *base) gaveUp(w *queue.Waiter, err error) error {
+	if isAnswer(err) && err != errUnanswered { //nolint:errorlint // never wrapped
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	c := &b.talk
+	switch {
+	case c.State == conversation.Holding, b.q.Demand().Lost: // this process has the lock, or has not unlocked it
+	case b.answer != nil && b.answer.Err != nil:
+		return failure(b.answer.Outcome, b.answer.Err)
+	case b.unitsLocked() > 0, c.Unanswered() && c.LastCommand().Keep == 0 && b.knew < w.Began:
 		return errUnanswered
 	}
 	return err
 }
 
-func (k *Key) unanswered(came Moment, err error) error {
-	if isAnswer(err) && err != errUnanswered { //nolint:errorlint // never wrapped
-		return err
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	c := &k.talk
-	switch {
-	case c.State == conversation.Holding, k.q.Demand().Lost: // this process has the lock, or has not unlocked it
-	case k.answer != nil && k.answer.Err != nil:
-		return failure(k.answer.Outcome, k.answer.Err)
-	case k.hasLocked(), c.Unanswered() && c.LastCommand().Keep == 0 && k.knew < came:
+// gaveUp is that of base, but for one that takes the lock: it has waited for nobody where only Redis is to answer.
+func (k *Key) gaveUp(w *queue.Waiter, err error) error {
+	err = k.base.gaveUp(w, err)
+	if w.Takes && !isAnswer(err) && k.waitsForRedis(w.Note.(*Owner)) {
 		return errUnanswered
 	}
 	return err

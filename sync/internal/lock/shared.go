@@ -23,12 +23,11 @@ type SharedKey struct {
 
 	// Guarded by mu.
 	use     use
-	answer  *lettucecompat.Answer // to the last statement that has one
-	deleted uint64                // the newest record of which somebody says that it was deleted on purpose
-	least   int64                 // the capacity that counts
-	ended   Moment                // when units were given back last
-	next    *giving               // not yet stated
-	freeing *giving               // stated, and no answer shows that it is free
+	deleted uint64  // the newest record of which somebody says that it was deleted on purpose
+	least   int64   // the capacity that counts
+	ended   Moment  // when units were given back last
+	next    *giving // not yet stated
+	freeing *giving // stated, and no answer shows that it is free
 }
 
 // Shared returns the shared key with one reference more; Done gives that back. An unused one is made with the settings s.
@@ -127,8 +126,7 @@ func (k *SharedKey) nextLocked() *conversation.Command {
 				k.l.Unregister(g)
 				k.ended = now
 			}
-			k.flying++
-			k.l.flying.Add(1)
+			k.sendsLocked(&s, now)
 		}
 		k.talk, k.use.linger, k.use.idle = talk, lingers, false
 		k.settledLocked()
@@ -159,38 +157,8 @@ func (k *SharedKey) nextLocked() *conversation.Command {
 	}
 }
 
-func (k *SharedKey) timerFired() {
-	k.hear(conversation.Event{Kind: conversation.Tick})
-	k.speak(false)
-}
-
-// speak states what there is to state now, and returns after the answer. mayBeHeld is as in lettucecompat.Statement.
-func (k *SharedKey) speak(mayBeHeld bool) {
-	k.mu.Lock()
-	s := k.nextLocked()
-	k.mu.Unlock()
-	if s != nil {
-		k.say(s, mayBeHeld)
-	}
-}
-
-// kick is speak for callers that must not be held up.
-func (k *SharedKey) kick() {
-	k.mu.Lock()
-	s := k.nextLocked()
-	k.mu.Unlock()
-	if s != nil {
-		go k.say(s, false)
-	}
-}
-
-// silence ends all that the key does by itself.
-func (k *SharedKey) silence() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.silenced = true
-	k.stopLocked()
-}
+func (k *SharedKey) speak(mayBeHeld bool) { speak(k, mayBeHeld) }
+func (k *SharedKey) kick()                { kick(k) }
 
 // SharedState is what a client knows of a shared key, all from one moment but for those who come and go by the queue alone.
 type SharedState struct {
@@ -221,11 +189,4 @@ func (k *SharedKey) State() SharedState {
 		s.InLine, s.Ahead = true, a.Ahead
 	}
 	return s
-}
-
-// Answer returns the last answer of Redis to a statement, nil before the first.
-func (k *SharedKey) Answer() *lettucecompat.Answer {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.answer
 }

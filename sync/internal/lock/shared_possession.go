@@ -114,24 +114,6 @@ func (k *SharedKey) carryOut(o queue.Order) {
 	}
 }
 
-// gaveUp is as that of a Key.
-func (k *SharedKey) gaveUp(w *queue.Waiter, err error) error {
-	if isAnswer(err) && err != errUnanswered { //nolint:errorlint // never wrapped
-		return err
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	switch c := &k.talk; {
-	case k.usableLocked():
-		return err
-	case k.answer != nil && k.answer.Err != nil:
-		return failure(k.answer.Outcome, k.answer.Err)
-	case c.Unanswered() && k.use.answeredAt < w.Began:
-		return errUnanswered
-	}
-	return err
-}
-
 func (k *SharedKey) leave(units int64) queue.Order {
 	if k.set.Capacity == 0 {
 		return k.q.ReleaseShared(1)
@@ -355,9 +337,9 @@ func (k *SharedKey) giveBack(g *SharedHeld, by *Share, mayBeHeld bool, outLocked
 	k.mu.Unlock()
 	switch {
 	case mine:
-		k.say(s, mayBeHeld)
+		say(k, s, mayBeHeld)
 	case s != nil:
-		go k.say(s, false)
+		go say(k, s, false)
 	}
 	if b == nil && lost {
 		return ExitResult{ReleaseResult: ReleaseResult{Lost: g.LossOr(renewal.ReasonGone)}}

@@ -10,19 +10,8 @@ import (
 
 // This file is how a statement about units is sent, and what its answer means: say.go has that of a Mutex.
 
-// say sends s, takes in the answer, and states what comes next. mayBeHeld is as in lettucecompat.Statement.
-func (k *SharedKey) say(s *conversation.Command, mayBeHeld bool) {
-	k.l.wire.Subscribe()
-	wire := lettucecompat.Statement{
-		Key: k.name, N: s.N, Since: s.Names(), Units: s.Have, Keep: s.Keep, Want: s.Want, Again: s.Again, Try: s.Try,
-		Terms: &k.set.Wire, Timeout: k.set.Timeout, MayBeHeld: mayBeHeld,
-	}
-	switch {
-	case s.Have > 0:
-		wire.Have = lettucecompat.HaveUnit
-	case s.InLine:
-		wire.Have = lettucecompat.HavePlace
-	}
+func (k *SharedKey) ask(cmd *conversation.Command, mayBeHeld bool) (conversation.Event, lettucecompat.Answer) {
+	wire := k.statement(cmd, mayBeHeld)
 	k.mu.Lock()
 	g := k.cur.Load()
 	if g != nil {
@@ -35,62 +24,23 @@ func (k *SharedKey) say(s *conversation.Command, mayBeHeld bool) {
 		g.stated = max(g.stated, wire.LastToken)
 		k.mu.Unlock()
 	}
-	k.take(k.event(&a, s.N), s, &a)
-	k.refuse(s, &a)
-	k.report(a.Err)
-	k.kick()
-	k.l.landed()
+	return k.event(cmd.N, &a), a
 }
 
-// event says what an answer to command n means for the conversation.
-func (k *SharedKey) event(a *lettucecompat.Answer, n uint64) conversation.Event {
-	e := conversation.Event{N: n, Record: a.Unit, Units: a.Units, Lease: a.TTL, Token: a.Token, Contended: a.Contended}
-	switch {
-	case a.Outcome == lettucecompat.OutcomeFailed, a.Outcome == lettucecompat.OutcomeOK && a.Word == lettucecompat.WordVoid:
-		e.Kind, e.After = conversation.Failed, pause()
-	case a.Outcome != lettucecompat.OutcomeOK:
-		e.Kind, e.After = conversation.Silence, pause()
-	case a.Word == lettucecompat.WordLost:
-		e.Kind = conversation.Lost
-	case a.Word == lettucecompat.WordWaits:
-		e.Kind, e.After = conversation.Waits, k.l.rhythm(k.set.times.Life, a.Ahead, a.Next)
-	case a.Units > 0: // also if a try is refused
-		e.Kind = conversation.Has
-	default:
-		e.Kind = conversation.HasNot
-	}
-	return e
-}
-
-// refuse is as that of a Key.
-func (k *SharedKey) refuse(s *conversation.Command, a *lettucecompat.Answer) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	switch {
-	case k.talk.LastCommand().N != s.N: // a call has overtaken it
-	case a.Outcome == lettucecompat.OutcomeFailed && lettucecompat.Permanent(a.Err):
-		k.q.Fail(failure(a.Outcome, a.Err))
-	case s.N <= k.tryAfter:
-	case a.Outcome == lettucecompat.OutcomeOK && (a.Word == lettucecompat.WordRefused || a.Word == lettucecompat.WordWaits):
-		k.q.Refuse(ErrRefused)
-	case a.Outcome == lettucecompat.OutcomeOK && a.Word != lettucecompat.WordVoid:
-	default:
-		k.q.Refuse(failure(a.Outcome, cmp.Or(a.Err, errVoid)))
-	}
-}
+func (k *SharedKey) patientLocked() bool { return false }
 
 // hear takes in an event, and carries out what that means. Its caller then calls speak or kick.
 func (k *SharedKey) hear(e conversation.Event) { k.take(e, nil, nil) }
 
 // take is hear. s is what e answers, if it is an answer, and a that as it came.
-func (k *SharedKey) take(e conversation.Event, s *conversation.Command, a *lettucecompat.Answer) {
+func (k *SharedKey) take(e conversation.Event, s *conversation.Command, a *lettucecompat.Answer) (settled bool) {
 	k.mu.Lock()
 	before, used, had := k.talk, k.use, k.unitsLocked()
 	f := k.handleLocked(e, k.l.now())
 	if !k.busy && k.talk.State != conversation.Idle && !k.stirLocked() {
 		k.talk, k.use = before, used
 		k.mu.Unlock()
-		return
+		return false
 	}
 	now, g := k.talk.Grant, k.cur.Load()
 	more := k.unitsLocked() > had
@@ -100,7 +50,7 @@ func (k *SharedKey) take(e conversation.Event, s *conversation.Command, a *lettu
 	case s != nil && s.N > k.tryAfter && k.unitsLocked() > 0 && !k.usableLocked(): // and its next answer has no end
 		k.q.Refuse(errLate)
 	case f == conversation.Granted:
-		g = k.newGrantLocked()
+		g, k.answer = k.newGrantLocked(), nil
 		k.q.Granted(g.n, k.talk.Units, k.contendedLocked(), g.deadline())
 	case f == conversation.Vanished:
 		k.l.gone(g.lease, byStatement, nil)
@@ -121,9 +71,7 @@ func (k *SharedKey) take(e conversation.Event, s *conversation.Command, a *lettu
 	here, there := k.set.Capacity, int64(0)
 	if s != nil {
 		k.flying--
-		if s.N == k.talk.LastCommand().N { // who gives up is not notified of an older one
-			k.answer = a
-		}
+		k.answeredLocked(s, a)
 		if there = a.Capacity; there > 0 {
 			k.least = there
 		}
@@ -144,6 +92,7 @@ func (k *SharedKey) take(e conversation.Event, s *conversation.Command, a *lettu
 	case missing != nil:
 		missing.g.report(missing.r.Lost)
 	}
+	return false
 }
 
 // freedLocked concludes how what is given back has ended, and returns of which grant that has failed for the first time, was

@@ -628,7 +628,7 @@ func TestShared_S24_TheFirstTwoStateWhenALeaseEnds(t *testing.T) {
 	defer k.Done()
 	for ahead, soon := range []bool{true, true, false} {
 		for _, next := range []time.Duration{-1, 20 * ms} {
-			h := k.event(&lettucecompat.Answer{Word: lettucecompat.WordWaits, Ahead: ahead, Next: next}, 1)
+			h := k.event(1, &lettucecompat.Answer{Word: lettucecompat.WordWaits, Ahead: ahead, Next: next})
 			if h.Kind != conversation.Waits || (h.After < next+5*ms) != (soon && next > 0) {
 				t.Errorf("%d ahead, a lease ends in %v: again after %v", ahead, next, h.After)
 			}

@@ -19,8 +19,7 @@ type use struct {
 	capacity   int64
 	contention conversation.Contention
 	linger     conversation.Linger
-	idle       bool // nobody used the units when they were to be renewed
-	answeredAt Moment
+	idle       bool   // nobody used the units when they were to be renewed
 	askedAt    Moment // when Redis was asked last, by whatever command, whether another client waits
 	admissions uint32 // of the queue when it was asked by a renewal
 	lastShown  uint64 // the last answer or call that showed the units
@@ -88,7 +87,7 @@ func (k *SharedKey) handleLocked(e conversation.Event, now Moment) conversation.
 		u.contention, u.lastServed = u.contention.Answered(e.N, e.Contended), e.N
 	}
 	if answers {
-		u.answeredAt, u.askedAt = now, now
+		u.askedAt = now
 	}
 	talk, f := k.talk.Handle(e, conversation.Moment(now))
 	if k.talk = talk; (answers || shows) && talk.Units > 0 {

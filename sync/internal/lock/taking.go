@@ -181,8 +181,13 @@ func (k *Key) waitsForRedis(o *Owner) bool {
 }
 
 // takeOver sends that the lock is taken.
-func (k *Key) takeOver(cmd *command) (conversation.Event, lettucecompat.Answer) {
-	t := cmd.by
+func (k *Key) takeOver(cmd *conversation.Command) (conversation.Event, lettucecompat.Answer) {
+	k.mu.Lock()
+	t, ours := k.takes, k.took == cmd.N
+	k.mu.Unlock()
+	if !ours { // a call has overtaken it, and somebody else takes the lock: it is not sent
+		return conversation.Event{Kind: conversation.Failed, N: cmd.N}, lettucecompat.Answer{Outcome: lettucecompat.OutcomeFailed}
+	}
 	a := k.l.wire.Take(context.Background(), lettucecompat.Taking{
 		Key: k.name, From: t.From, Place: cmd.Since, Unit: cmd.N, Terms: &k.set.Wire,
 	}, k.set.Timeout)
