@@ -2,6 +2,7 @@ package lock
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
@@ -9,7 +10,57 @@ import (
 	"github.com/anteroom/anteroom/sync/internal/conversation"
 )
 
-// This file is how units are renewed: in batches, by a script that names the grant and says whether another client waits.
+// This file is how leases are renewed, in batches: those of units by a script that names the grant and says whether another client
+// waits.
+
+// sender is the renewal.Sender.
+type sender struct{ l *Locks }
+
+// RenewBatch renews the leases of one shard. A slot may have moved since the batch was put together, so it asks by
+// shard again.
+func (s sender) RenewBatch(ctx context.Context, _ string, items []renewal.Item, at time.Time) []renewal.Result {
+	l := s.l
+	end := at.Add(l.cfg.Timeout(items[0].Lease)) // of all: their shard has the time limit in its name
+	results := make([]renewal.Result, len(items))
+	shards := map[string][]int{}
+	var all sync.WaitGroup
+	for i, it := range items {
+		shard := l.wire.Shard(it.Key)
+		shards[shard] = append(shards[shard], i)
+	}
+	for _, some := range shards {
+		all.Go(func() {
+			left := time.Until(end)
+			if left <= 0 { // it has waited for a processor for so long
+				for _, i := range some {
+					results[i].Err = lettucecompat.ErrTimeout
+				}
+				return
+			}
+			if _, units := items[0].Owner.(*SharedHeld); units { // and all others are
+				grants := make([]*SharedHeld, len(some))
+				for j, i := range some {
+					grants[j] = items[i].Owner.(*SharedHeld)
+				}
+				for j, r := range l.RenewUnits(ctx, grants, left) {
+					results[some[j]] = r
+				}
+				return
+			}
+			batch := make([]lettucecompat.Renewal, len(some))
+			for j, i := range some {
+				batch[j] = lettucecompat.Renewal{Key: items[i].Key, Field: items[i].Field, Lease: items[i].Lease}
+			}
+			for j, r := range l.wire.Renew(ctx, batch, left) {
+				results[some[j]] = renewal.Result{
+					Renewed: r.Outcome == lettucecompat.OutcomeOK, Gone: r.Outcome == lettucecompat.OutcomeGone, SentAt: r.SentAt, Err: r.Err,
+				}
+			}
+		})
+	}
+	all.Wait()
+	return results
+}
 
 // asked is what was known when a renewal was sent.
 type asked struct {
