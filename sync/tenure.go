@@ -60,7 +60,7 @@ func (t *tenure) init(m *Manager, h *Hold) {
 // gets no larger for that.
 type inPlace lock.Share
 
-func (*inPlace) Lost(*lock.Owner, *lock.Loss) {}
+func (*inPlace) Lost(lock.Possession, *lock.Loss) {}
 
 // share returns what t has of an RWMutex or a Semaphore, nil where it has the lock of a Mutex.
 func (t *tenure) share() *lock.Share {
@@ -151,19 +151,13 @@ func (t *tenure) removeLocked(h *Hold) (*sentinel, *holdContext) {
 }
 
 // Lost ends the contexts of the Holds of a lock that is lost. It implements lock.Holder.
-func (t *tenure) Lost(o *lock.Owner, l *lock.Loss) {
+func (t *tenure) Lost(p lock.Possession, l *lock.Loss) {
 	t.mu.Lock()
 	holds := t.holds
 	t.mu.Unlock()
-	t.end(t.m.lossError("hold", o.Held().Key().Name(), l))
-	l.Note = t.m.reports.NoteOn(o, holds)
-}
-
-// LostShare does the same for an RWMutex or a Semaphore. It implements lock.SharedHolder.
-func (t *tenure) LostShare(s *lock.Share, l *lock.Loss) {
-	t.end(t.m.lossError("hold", s.Name(), l))
+	t.end(t.m.lossError("hold", p.Name(), l))
 	if l.Note == nil {
-		l.Note = t.m.reports.NoteOnUnits(s)
+		l.Note = t.m.reports.NoteOn(p, holds)
 	}
 }
 
@@ -171,7 +165,7 @@ func (t *tenure) LostShare(s *lock.Share, l *lock.Loss) {
 type unnotified Manager
 
 // Lost notes the loss for its report.
-func (u *unnotified) Lost(o *lock.Owner, l *lock.Loss) { l.Note = u.reports.NoteOn(o, 1) }
+func (u *unnotified) Lost(p lock.Possession, l *lock.Loss) { l.Note = u.reports.NoteOn(p, 1) }
 
 // loss is why a lock was lost, as an error.
 type loss struct{ renewal.Cause }

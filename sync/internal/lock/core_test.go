@@ -67,7 +67,7 @@ func (r *reporter) Capacity(_ Named, here, there int64) {
 // notify is a Holder.
 type notify func(*Loss)
 
-func (f notify) Lost(_ *Owner, l *Loss) { f(l) }
+func (f notify) Lost(_ Possession, l *Loss) { f(l) }
 
 // longLease is for who is at a hand-off, or whatever takes milliseconds: what waits for the lease to end takes far longer.
 func longLease(s *Settings) {

@@ -161,7 +161,7 @@ func TestLate_ALossThatAnExitOvertakes(t *testing.T) {
 			t.Errorf("it is left to the ticket for %v", ttl)
 		}
 		p.rep.mu.Lock()
-		if p.rep.losses[1].Owner != o {
+		if p.rep.losses[1].Someone() != o {
 			t.Error("nobody had the lock, though the release of its owner says that it was lost")
 		}
 		p.rep.losses = nil

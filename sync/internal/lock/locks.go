@@ -35,7 +35,7 @@ type Reporter interface {
 	// Called: Redis gave the lock of k, or units of it, to this process, which had a place. found: no message said so, but an
 	// answer.
 	Called(k Named, found bool)
-	// Lost: g was lost, or l.Shares of it. Its owners were notified, if they can be.
+	// Lost: g was lost, or l.Of of it. Its owners were notified, if they can be.
 	Lost(g AnyHeld, l *Loss)
 	// ReleaseFailed: the first answer to the release of g is missing or is err, and nothing has shown since how it
 	// ended.

@@ -21,22 +21,32 @@ const (
 // Loss says when and why a lock was lost.
 type Loss struct {
 	renewal.Cause
-	Owner *Owner // whose it was; nil where nobody owned it
-	Note  any    // of the Holder
+	Of      []Possession // whose it was, as far as they are known by name
+	Unnamed bool         // there are others inside, or on their way out
+	Note    any          // of the Holder
+}
 
-	Shares  []*Share // of an RWMutex or a Semaphore: whose it was
-	Unnamed bool     // of one: there are others inside, or on their way out, whom nobody knows by name
+// Holder is notified of a loss.
+type Holder interface {
+	// Lost is called once when what p has is lost, before anybody else can get it, by a goroutine that must not be held up: it
+	// does no I/O and calls nobody. It may set Loss.Note.
+	Lost(p Possession, l *Loss)
+}
+
+// of is whose it was where that is o, which may be nil.
+func of(o *Owner) []Possession {
+	if o == nil {
+		return nil
+	}
+	return []Possession{o}
 }
 
 // Someone returns one of those whose it was, or nil.
 func (l *Loss) Someone() Possession {
-	switch {
-	case l.Owner != nil:
-		return l.Owner
-	case len(l.Shares) > 0:
-		return l.Shares[0]
+	if len(l.Of) == 0 {
+		return nil
 	}
-	return nil
+	return l.Of[0]
 }
 
 // Error returns the reason.
@@ -54,13 +64,13 @@ func (g *Held) LossOr(reason renewal.Reason) *Loss {
 	if l := g.Loss(); l != nil {
 		return l
 	}
-	return &Loss{Cause: g.lease.Load().Loss(reason), Owner: g.Owner()}
+	return &Loss{Cause: g.lease.Load().Loss(reason), Of: of(g.Owner())}
 }
 
 // report reports the loss, once. What is lost while it lingers nobody has lost.
 func (g *Held) report(l *Loss) {
 	g.k.mu.Lock()
-	silent := g.reported || l.Owner == nil && g.kept.Load()
+	silent := g.reported || len(l.Of) == 0 && g.kept.Load()
 	g.reported = g.reported || !silent
 	g.k.mu.Unlock()
 	if !silent {
@@ -78,7 +88,7 @@ func (g *Held) Lost(c renewal.Cause) {
 	l := &Loss{Cause: c}
 	k.mu.Lock()
 	o := g.Current()
-	l.Owner, g.loss = cmp.Or(o, g.by), l // whose exit has overtaken this is notified by that
+	l.Of, g.loss = of(cmp.Or(o, g.by)), l // whose exit has overtaken this is notified by that
 	unowned := !gone && g.unownedLocked()
 	k.mu.Unlock()
 	if unowned {

@@ -43,13 +43,6 @@ func (o *Owner) With(more More) { o.extra.Store(&more) }
 
 func (o *Owner) more() *More { return cmp.Or(o.extra.Load(), nothing) }
 
-// Holder is notified of a loss.
-type Holder interface {
-	// Lost is called once when the lock of o is lost, before anybody else can get it, by a goroutine that must not be
-	// held up: it does no I/O and calls nobody. It may set Loss.Note.
-	Lost(o *Owner, l *Loss)
-}
-
 // live reports whether the tenure has not ended.
 func (o *Owner) live() bool { return o.g.k.q.Owner() == &o.Stay }
 

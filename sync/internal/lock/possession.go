@@ -31,6 +31,7 @@ type AnyHeld interface {
 type Possession interface {
 	Named
 	Grant() AnyHeld
+	Number() uint64 // by which the watchdog knows it, or its grant
 	Who() Who
 	Since() Moment
 	HandOffs() int // owners of this process that had the grant before, since Redis was asked
@@ -52,6 +53,7 @@ type Who struct {
 func (o *Owner) Name() string                       { return o.g.k.name }
 func (o *Owner) Settings() *Settings                { return o.g.k.set }
 func (o *Owner) Grant() AnyHeld                     { return o.g }
+func (o *Owner) Number() uint64                     { return o.g.n }
 func (o *Owner) Who() Who                           { return Who{o.Goroutine, o.Kind, o.CallSite} }
 func (o *Owner) LossOr(reason renewal.Reason) *Loss { return o.g.LossOr(reason) }
 
@@ -140,7 +142,7 @@ func (s *Share) Revoke(reason renewal.Reason) bool {
 // lose ends s alone. Its units serve others after margin, in which the holder can react. One that cannot is a writer, which
 // loses all that the process has: others of it stay out until that has left.
 func (s *Share) lose(c renewal.Cause, margin time.Duration) bool {
-	g, k, l := s.g, s.g.k, &Loss{Cause: c, Shares: []*Share{s}}
+	g, k, l := s.g, s.g.k, &Loss{Cause: c, Of: []Possession{s}}
 	if !s.Kind.CanNotify() {
 		k.mu.Lock()
 		defer k.mu.Unlock()
@@ -154,7 +156,7 @@ func (s *Share) lose(c renewal.Cause, margin time.Duration) bool {
 	s.loss = l
 	k.mu.Unlock()
 	if s.Holder != nil {
-		s.Holder.LostShare(s, l)
+		s.Holder.Lost(s, l)
 	}
 	k.l.Unregister(s)
 	out := func() {

@@ -155,7 +155,7 @@ func (g *Held) verdict(r ReleaseResult) ReleaseResult {
 	default:
 		return r
 	}
-	l := &Loss{Cause: c, Owner: by}
+	l := &Loss{Cause: c, Of: of(by)}
 	g.report(l)
 	return ReleaseResult{Lost: l}
 }

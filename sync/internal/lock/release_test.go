@@ -117,7 +117,7 @@ func TestLate_ALossOfAnUnownedGrant(t *testing.T) {
 	<-g.giveBack()
 	p.rep.mu.Lock()
 	defer p.rep.mu.Unlock()
-	if n := len(p.rep.losses); n != 1 || p.rep.losses[0].Owner != nil {
+	if n := len(p.rep.losses); n != 1 || p.rep.losses[0].Someone() != nil {
 		t.Errorf("%d losses: %+v", n, p.rep.losses)
 	}
 }

@@ -20,7 +20,7 @@ type SharedHeld struct {
 
 	// Guarded by SharedKey.mu.
 	owners   map[*Share]struct{} // inside, and known by name
-	left     []*Share            // who have exited, and are to be counted when its loss is notified
+	left     []Possession        // who have exited, and are to be counted when its loss is notified
 	unnamed  bool                // so have others, who are not known by name
 	loss     *Loss               // set once
 	token    int64               // the newest that Redis has made; 0 without Fencing
@@ -154,9 +154,12 @@ func (g *SharedHeld) Lost(c renewal.Cause) {
 	l := &Loss{Cause: c}
 	g.loss = l
 	owners := slices.DeleteFunc(slices.Collect(maps.Keys(g.owners)), func(s *Share) bool { return s.loss != nil })
-	l.Shares = slices.Concat(owners, g.left)
+	for _, s := range owners {
+		l.Of = append(l.Of, s)
+	}
+	l.Of = append(l.Of, g.left...)
 	if k.next != nil { // they are on their way out, and notified by their releases
-		l.Shares = append(l.Shares, k.next.by...)
+		l.Of = append(l.Of, k.next.by...)
 		g.unnamed = g.unnamed || k.next.unnamed
 	}
 	k.q.Lose(g.n) // lets nobody in: there are no units before others are stated
@@ -167,7 +170,7 @@ func (g *SharedHeld) Lost(c renewal.Cause) {
 	k.mu.Unlock()
 	for _, s := range owners {
 		if s.Holder != nil {
-			s.Holder.LostShare(s, l)
+			s.Holder.Lost(s, l)
 		}
 		k.l.Unregister(s)
 	}
@@ -185,7 +188,7 @@ func (g *SharedHeld) Lost(c renewal.Cause) {
 
 // report reports a loss of g. What is lost while nobody uses it nobody has lost: Held.report says the same of a lock that lingers.
 func (g *SharedHeld) report(l *Loss) {
-	if len(l.Shares) > 0 || l.Unnamed {
+	if len(l.Of) > 0 || l.Unnamed {
 		g.k.l.cfg.Reporter.Lost(g, l)
 	}
 }

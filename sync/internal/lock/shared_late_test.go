@@ -91,7 +91,7 @@ func TestShared_P9_ALateAnswer_Lab(t *testing.T) {
 		p, f := heldUp(t, brief)
 		k := p.Shared("k", p.set)
 		lost := make(chan *Loss, 1)
-		w := &Share{Stay: queue.Stay{Need: writes, Kind: kind}, Holder: heard(func(l *Loss) { lost <- l })}
+		w := &Share{Stay: queue.Stay{Need: writes, Kind: kind}, Holder: notify(func(l *Loss) { lost <- l })}
 		if err := k.Acquire(t.Context(), w); err != nil {
 			t.Fatal(err)
 		}
@@ -220,7 +220,7 @@ func TestShared_CloseBesideManyInLock(t *testing.T) {
 	for i := range 8 {
 		all.Go(func() {
 			if i%2 == 0 {
-				_ = k.Acquire(parked, &Share{Stay: queue.Stay{Need: writes, Kind: queue.NoNotify}, Holder: heard(func(*Loss) {})})
+				_ = k.Acquire(parked, &Share{Stay: queue.Stay{Need: writes, Kind: queue.NoNotify}, Holder: notify(func(*Loss) {})})
 			} else if k.Enter(parked, 0, 1) == nil {
 				t.Error("a reader came in after Close")
 				k.Leave(1)
@@ -291,7 +291,7 @@ func gaveUpUnits(t *testing.T) (p *party, k *SharedKey, n uint64) {
 	ctx, cancel := context.WithCancel(t.Context())
 	gone := make(chan error)
 	go func() {
-		gone <- k.Acquire(ctx, &Share{Stay: queue.Stay{Need: writes, Kind: queue.Refusable}, Holder: heard(func(*Loss) {})})
+		gone <- k.Acquire(ctx, &Share{Stay: queue.Stay{Need: writes, Kind: queue.Refusable}, Holder: notify(func(*Loss) {})})
 	}()
 	awaitPlace(t, client(), 1)
 	eventually(t, "its place is known", func() bool {

@@ -120,7 +120,7 @@ func TestShared_S4_ALossThatAnExitOvertakes(t *testing.T) {
 				return len(p.rep.losses) == 2
 			})
 			p.rep.mu.Lock()
-			if shares := p.rep.losses[1].Shares; len(shares) != 2 {
+			if shares := p.rep.losses[1].Of; len(shares) != 2 {
 				t.Errorf("%d have lost their units, and 2 are told so", len(shares))
 			}
 			p.rep.mu.Unlock()
@@ -148,7 +148,7 @@ func TestShared_S4_ALossInTheMiddleOfAnExit(t *testing.T) {
 	}
 	open()
 	eventually(t, "the loss is notified", func() bool { return g.Loss() != nil })
-	if n := len(g.Loss().Shares); n != 2 {
+	if n := len(g.Loss().Of); n != 2 {
 		t.Errorf("%d have lost their units, and 2 are told so", n)
 	}
 	other.Exit(t.Context())
@@ -171,7 +171,7 @@ func TestShared_AnExitAfterItsOwnLimit(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	p.rep.mu.Lock()
-	if l := p.rep.losses; len(l) != 1 || len(l[0].Shares) != 1 || l[0].Shares[0] != s || l[0].Reason != renewal.ReasonFixed {
+	if l := p.rep.losses; len(l) != 1 || len(l[0].Of) != 1 || l[0].Of[0] != Possession(s) || l[0].Reason != renewal.ReasonFixed {
 		t.Errorf("%+v is reported", l)
 	}
 	p.rep.mu.Unlock()
@@ -287,7 +287,7 @@ func TestShared_S4_AReleaseOfSomeUnitsFindsTheLoss(t *testing.T) {
 		return len(p.rep.losses) > 0
 	})
 	p.rep.mu.Lock()
-	if n := len(p.rep.losses[0].Shares); len(p.rep.losses) != 1 || n != 2 {
+	if n := len(p.rep.losses[0].Of); len(p.rep.losses) != 1 || n != 2 {
 		t.Errorf("%d losses, the first of %d", len(p.rep.losses), n)
 	}
 	p.rep.mu.Unlock()
@@ -319,7 +319,7 @@ func TestShared_S4_ALossBesideARelease(t *testing.T) {
 	for range 2 {
 		r := <-exits
 		eventually(t, "the loss is notified", func() bool { return g.Loss() != nil })
-		if l := g.Loss(); l == nil || r.Lost == nil || len(l.Shares) != 2 {
+		if l := g.Loss(); l == nil || r.Lost == nil || len(l.Of) != 2 {
 			t.Errorf("the release: %+v, the loss: %+v", r, l)
 		}
 	}
@@ -371,7 +371,7 @@ func TestShared_AnExitWhileOthersAreNotified(t *testing.T) {
 	k := p.Shared("k", p.set)
 	s := &Share{Stay: queue.Stay{Need: 1, Kind: queue.Refusable}}
 	exited := make(chan struct{})
-	s.Holder = heard(func(l *Loss) {
+	s.Holder = notify(func(l *Loss) {
 		go func() { s.Exit(context.Background()); close(exited) }()
 		time.Sleep(20 * time.Millisecond) // as if this goroutine had lost its processor
 	})
@@ -411,9 +411,9 @@ func TestShared_AGrantWhileOthersAreNotified(t *testing.T) {
 	s := &Share{Stay: queue.Stay{Need: 1, Kind: queue.Refusable}}
 	w := &Share{Stay: queue.Stay{Need: writes, Kind: queue.Refusable}}
 	notices := make(chan *Loss, 1)
-	w.Holder = heard(func(l *Loss) { notices <- l })
+	w.Holder = notify(func(l *Loss) { notices <- l })
 	in := make(chan error, 1)
-	s.Holder = heard(func(l *Loss) {
+	s.Holder = notify(func(l *Loss) {
 		go s.Exit(context.Background())
 		time.Sleep(50 * time.Millisecond) // as if this goroutine had lost its processor
 	})
@@ -455,7 +455,7 @@ func TestShared_ARevokedWriterHasExited(t *testing.T) {
 	p := newShares(t, client(), 0, nil)
 	k := p.Shared("k", p.set)
 	defer k.Done()
-	w := &Share{Stay: queue.Stay{Need: writes, Kind: queue.NoNotify}, Holder: heard(func(*Loss) {})}
+	w := &Share{Stay: queue.Stay{Need: writes, Kind: queue.NoNotify}, Holder: notify(func(*Loss) {})}
 	if err := k.Acquire(t.Context(), w); err != nil {
 		t.Fatal(err)
 	}
@@ -507,7 +507,7 @@ func TestShared_ALimitedShareIsNotifiedOnce(t *testing.T) {
 	k := p.Shared("k", p.set)
 	defer k.Done()
 	notices := make(chan *Loss, 9)
-	s := &Share{Stay: queue.Stay{Need: 1, Kind: queue.Refusable}, Holder: heard(func(l *Loss) { notices <- l })}
+	s := &Share{Stay: queue.Stay{Need: 1, Kind: queue.Refusable}, Holder: notify(func(l *Loss) { notices <- l })}
 	if err := k.Acquire(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
@@ -532,7 +532,7 @@ func TestShared_AWaiterSleepsWhileOthersAreNotified(t *testing.T) {
 	defer k.Done()
 	v := &Share{Stay: queue.Stay{Need: writes, Kind: queue.Refusable}}
 	var before, after uint32
-	v.Holder = heard(func(*Loss) {
+	v.Holder = notify(func(*Loss) {
 		before = k.q.Demand().Admissions
 		go v.Exit(context.Background())
 		time.Sleep(20 * time.Millisecond) // many owners, or other grants that are lost at the same moment

@@ -19,8 +19,8 @@ type Share struct {
 	// Stay is that in the queue. The caller sets Goroutine, 0 if none is named in reports, Kind, and Need: of an RWMutex 1 to
 	// read, lettucecompat.AllUnits to write. See Downgrade.
 	queue.Stay
-	CallSite string       // "" unless call sites are recorded
-	Holder   SharedHolder // nil: nobody is notified
+	CallSite string // "" unless call sites are recorded
+	Holder   Holder // nil: nobody is notified
 
 	g      *SharedHeld
 	token  int64
@@ -31,13 +31,6 @@ type Share struct {
 	stopped atomic.Bool  // StopRenewing was called
 	timer   *time.Timer  // of until; guarded by SharedKey.mu
 	loss    *Loss        // of this share alone; guarded by SharedKey.mu
-}
-
-// SharedHolder is notified of a loss.
-type SharedHolder interface {
-	// LostShare is called once when the units of s are lost, before anybody else can get them, by a goroutine that must
-	// not be held up: it does no I/O and calls nobody.
-	LostShare(s *Share, l *Loss)
 }
 
 func (s *Share) whole() bool { return s.Need == lettucecompat.AllUnits }
@@ -257,7 +250,7 @@ func (s *Share) Exit(ctx context.Context) ExitResult {
 		switch {
 		case s.loss != nil:
 		case g.lease.Valid(k.l.leases.Now()):
-			own = &Loss{Cause: loss.Cause, Shares: []*Share{s}}
+			own = &Loss{Cause: loss.Cause, Of: []Possession{s}}
 			s.loss = own
 		default:
 			g.lease.Lose(renewal.Cause{Reason: renewal.ReasonDeadline}) // before the units can go back because of this exit
@@ -290,7 +283,7 @@ func (s *Share) Exit(ctx context.Context) ExitResult {
 type giving struct {
 	g       *SharedHeld
 	n       uint64        // of the command that states it
-	by      []*Share      // those who have left and are known by name
+	by      []Possession  // those who have left and are known by name
 	unnamed bool          // others have left
 	before  *giving       // stated before, without an answer: one to this shows that it is free, too
 	over    chan struct{} // closed when it is known how it ended

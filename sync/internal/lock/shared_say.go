@@ -114,10 +114,10 @@ func (k *SharedKey) freedLocked(s *conversation.Command, e conversation.Event, f
 		}
 		return failed, nil, nil
 	case f == conversation.Vanished && b.g == k.cur.Load() && b.r.Err == nil: // those who have not left are notified of the same loss
-		r.Lost = &Loss{Cause: b.g.missingLocked(), Shares: b.by, Unnamed: b.unnamed}
+		r.Lost = &Loss{Cause: b.g.missingLocked(), Of: b.by, Unnamed: b.unnamed}
 		b.g.left, b.g.unnamed = append(b.g.left, b.by...), b.g.unnamed || b.unnamed
 	case f == conversation.Missing:
-		r.Lost = &Loss{Cause: b.g.missingLocked(), Shares: b.by, Unnamed: b.unnamed}
+		r.Lost = &Loss{Cause: b.g.missingLocked(), Of: b.by, Unnamed: b.unnamed}
 		missing = b
 	}
 	b.end(r)

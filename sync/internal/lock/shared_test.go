@@ -19,11 +19,6 @@ import (
 
 const writes = lettucecompat.AllUnits
 
-// heard is a SharedHolder.
-type heard func(*Loss)
-
-func (f heard) LostShare(_ *Share, l *Loss) { f(l) }
-
 // newShares returns a client of shared locks. capacity 0: of RWMutexes.
 func newShares(t testing.TB, rdb *redis.Client, capacity int64, change func(*Settings)) *party {
 	t.Helper()
@@ -38,7 +33,7 @@ func newShares(t testing.TB, rdb *redis.Client, capacity int64, change func(*Set
 func (p *party) take(ctx context.Context, units int64, kind queue.Kind) (*Share, error) {
 	k := p.Shared("k", p.set)
 	defer k.Done()
-	s := &Share{Stay: queue.Stay{Need: int32(units), Kind: kind | queue.Refusable}, Holder: heard(func(*Loss) {})}
+	s := &Share{Stay: queue.Stay{Need: int32(units), Kind: kind | queue.Refusable}, Holder: notify(func(*Loss) {})}
 	return s, k.Acquire(ctx, s)
 }
 
@@ -236,7 +231,7 @@ func TestShared_S4_ALossIsNotified(t *testing.T) {
 	k := p.Shared("k", p.set)
 	defer k.Done()
 	lost := make(chan *Loss, 1)
-	s := &Share{Stay: queue.Stay{Need: 1, Kind: queue.Refusable}, Holder: heard(func(l *Loss) { lost <- l })}
+	s := &Share{Stay: queue.Stay{Need: 1, Kind: queue.Refusable}, Holder: notify(func(l *Loss) { lost <- l })}
 	if err := k.Acquire(context.Background(), s); err != nil {
 		t.Fatal(err)
 	}
@@ -412,7 +407,7 @@ func TestShared_P9_ADeadlineIsNotifiedBeforeTheNext(t *testing.T) {
 	var at atomic.Int64
 	k := a.Shared("k", a.set)
 	defer k.Done()
-	w := &Share{Stay: queue.Stay{Need: 1, Kind: queue.Refusable}, Holder: heard(func(*Loss) { at.Store(time.Now().UnixNano()) })}
+	w := &Share{Stay: queue.Stay{Need: 1, Kind: queue.Refusable}, Holder: notify(func(*Loss) { at.Store(time.Now().UnixNano()) })}
 	if err := k.Acquire(context.Background(), w); err != nil {
 		t.Fatal(err)
 	}
@@ -729,7 +724,7 @@ func TestShared_LostAndLate_Lab(t *testing.T) {
 							out := func() { inside.Add(-units) }
 							ctx, cancel := context.WithTimeout(context.Background(), pace.Hang)
 							entered := make(chan struct{})
-							s := &Share{Stay: queue.Stay{Need: int32(units), Kind: queue.Refusable}, Holder: heard(func(*Loss) { <-entered; once.Do(out) })}
+							s := &Share{Stay: queue.Stay{Need: int32(units), Kind: queue.Refusable}, Holder: notify(func(*Loss) { <-entered; once.Do(out) })}
 							err := k.Acquire(ctx, s)
 							if cancel(); err != nil {
 								close(entered)
@@ -826,7 +821,7 @@ func TestShared_CloseGivesUp(t *testing.T) {
 	k := p.Shared("k", p.set)
 	defer k.Done()
 	lost := make(chan *Loss, 1)
-	s := &Share{Stay: queue.Stay{Need: 2, Kind: queue.Refusable}, Holder: heard(func(l *Loss) { lost <- l })}
+	s := &Share{Stay: queue.Stay{Need: 2, Kind: queue.Refusable}, Holder: notify(func(l *Loss) { lost <- l })}
 	if err := k.Acquire(context.Background(), s); err != nil {
 		t.Fatal(err)
 	}

@@ -20,16 +20,14 @@ type Note struct {
 	verdicts []watchdog.Verdict
 }
 
-// NoteOn returns the note on the loss of o. What the watchdog had to say of an earlier owner is not in it. It takes the
-// watchdog's mutex and allocates one slice: the renewal loop calls it, once for each grant that is lost.
-func (p *Reports) NoteOn(o *lock.Owner, holds int) Note {
-	return Note{holds, slices.DeleteFunc(p.dog.Verdicts(o.Held().Number()), func(v watchdog.Verdict) bool {
-		return v.Check == watchdog.Holder && v.At.Before(p.leases.Zero().Add(o.Since()))
+// NoteOn returns the note on the loss of what of has. What the watchdog had to say of an earlier owner is not in it; what it has to
+// say of the grant of units is added when that is reported. It takes the watchdog's mutex and allocates one slice: the renewal loop
+// calls it, once for each grant that is lost.
+func (p *Reports) NoteOn(of lock.Possession, holds int) Note {
+	return Note{holds, slices.DeleteFunc(p.dog.Verdicts(of.Number()), func(v watchdog.Verdict) bool {
+		return v.Check == watchdog.Holder && v.At.Before(p.leases.Zero().Add(of.Since()))
 	})}
 }
-
-// NoteOnUnits does the same for those of s. What the watchdog has to say of their grant is added when that is reported.
-func (p *Reports) NoteOnUnits(s *lock.Share) Note { return Note{verdicts: p.dog.Verdicts(s.Number())} }
 
 // Lost reports a loss. Its owners were notified before: this is for others. It and the next five are lock.Reporter.
 func (p *Reports) Lost(g lock.AnyHeld, l *lock.Loss) {
@@ -41,22 +39,23 @@ func (p *Reports) Lost(g lock.AnyHeld, l *lock.Loss) {
 	ev := eventOf(observe.EventLost, g, l.Cause)
 	ev.Reason, ev.Since, ev.Err = observe.LossReason(l.Reason), l.At, l.Err
 	note, is := l.Note.(Note)
-	if !is && l.Owner != nil { // a release has found it
-		note = p.NoteOn(l.Owner, 1)
+	of := l.Someone()
+	if !is && of != nil { // a release has found it
+		note = p.NoteOn(of, 1)
 	}
 	var unrenewed bool
 	if held, is := g.(*lock.Held); is {
 		unrenewed = held.Unrenewed()
 	} else {
-		note.owners, note.verdicts = len(l.Shares), append(note.verdicts, p.dog.Verdicts(g.Number())...)
-		unrenewed = len(l.Shares) > 0 && l.Shares[0].Stopped()
+		note.owners, note.verdicts = len(l.Of), append(note.verdicts, p.dog.Verdicts(g.Number())...)
+		s, is := of.(*lock.Share)
+		unrenewed = is && s.Stopped()
 	}
 	ev.Owners, ev.Found = note.owners, p.found(note.verdicts)
 	ev.Text = LossText(l.Reason, unrenewed)
 	if l.By != "" {
 		ev.Text += ", found " + l.By
 	}
-	of := l.Someone()
 	if of != nil {
 		ev.CallSite = of.Who().CallSite
 	}
