@@ -1,7 +1,8 @@
 // Package lock is the core: how one process and Redis agree on who has a lock.
 //
-// Read package conversation first. Then key.go and say.go, which drive it; acquire.go, owner.go and exit.go, an owner's way in
-// and out; grant.go, release.go and loss.go, what becomes of a grant; and locks.go, which hears messages and renews.
+// Read package conversation first. Then what all kinds of lock have in common: base.go and say.go, which drive it; acquire.go, a
+// waiter's way in; locks.go, which hears messages; and renewals.go. Of a Mutex key.go, owner.go and exit.go have the rest, and
+// grant.go, release.go and loss.go what becomes of a grant; of an RWMutex and a Semaphore the files that begin with shared.
 // docs/internals/architecture.md has a table of them, and docs/internals/protocol.md the same as Redis sees it.
 package lock
 
