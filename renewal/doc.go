@@ -49,7 +49,7 @@
 //     (The clock is read a moment before a new deadline is stored; in that
 //     moment alone the lease may seem over too early to a reader.)
 //   - I3. The deadline counts from before the command that was confirmed was
-//     sent, and it never moves back.
+//     sent, and it moves back only when the lease becomes a fixed one (Fix).
 //   - I4. An active lease is always in the heap, at the latest with its
 //     deadline. So no batch, shard or FIFO that hangs delays the notification.
 //   - I5. No renewal is handed to the Sender for a lease after End or StopRenewing

@@ -87,12 +87,14 @@ type Cause struct {
 // to one moment each and not to one moment together.
 type Lease struct {
 	// Written once by Add.
-	owner                 Owner
-	shard                 *shard // and through it the Manager
-	lease, period, margin time.Duration
+	owner Owner
+	shard *shard // and through it the Manager
 
 	// Written with Manager.mu held, read without it.
-	deadline  atomic.Int64 // never moves back
+	lease     atomic.Int64 // that, period and margin change only when it becomes a fixed one
+	period    atomic.Int64 // fixed: not above 0
+	margin    atomic.Int64
+	deadline  atomic.Int64 // moves back only when it becomes a fixed one
 	confirmed atomic.Int64
 	due       atomic.Int64          // never: no renewal is planned
 	cause     atomic.Pointer[Cause] // set before state becomes StateLost
@@ -132,7 +134,7 @@ func (l *Lease) Remaining(now time.Duration) time.Duration {
 // lock on: half of it. Before the first renewal of a lock that Redis has granted by itself, a
 // quarter of what it was granted for: the renewal is due by then.
 func (l *Lease) Fresh(now time.Duration) bool {
-	enough := l.lease / 2
+	enough := time.Duration(l.lease.Load()) / 2
 	if l.brief() {
 		enough = time.Duration(l.deadline.Load()-l.confirmed.Load()) / 4
 	}
@@ -141,7 +143,7 @@ func (l *Lease) Fresh(now time.Duration) bool {
 
 // brief reports whether the lease is shorter than it is to be: see Spec.First.
 func (l *Lease) brief() bool {
-	return time.Duration(l.deadline.Load()-l.confirmed.Load()) < l.lease-l.margin
+	return l.deadline.Load()-l.confirmed.Load() < l.lease.Load()-l.margin.Load()
 }
 
 // Usable is how long a lock that Redis has granted by itself, for first, can be relied on, where
@@ -215,7 +217,7 @@ func (l *Lease) Loss(otherwise Reason) Cause {
 // known fills in what the Manager knows of the lease now. A process that was stopped
 // finds a loss late; the lease was not to be relied on from its deadline on.
 func (l *Lease) known(c Cause) Cause {
-	if c.Reason == ReasonDeadline && l.period <= 0 {
+	if c.Reason == ReasonDeadline && l.period.Load() <= 0 {
 		c.Reason = ReasonFixed
 	}
 	c.At, c.Deadline = time.Now(), l.shard.m.clock.past(l.deadline.Load())

@@ -113,6 +113,30 @@ func (l *Lease) StopRenewing() {
 	m.planLocked(l, never)
 }
 
+// Fix makes the lease one that is not renewed any more, since a command that was sent at sentAt has set the time to live in Redis
+// to lease: its deadline is sentAt + lease − margin, also where that is sooner than before. The answer to a renewal under way means
+// nothing then. It returns false where the lease had been lost or ended before, or its deadline has passed.
+func (l *Lease) Fix(sentAt time.Time, lease, margin time.Duration) bool {
+	m := l.shard.m
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	sent := m.clock.at(sentAt)
+	if l.State() != StateActive || l.deadline.Load() <= m.clock.now() {
+		return false
+	}
+	m.leaveFIFOLocked(l)
+	l.lease.Store(int64(lease))
+	l.period.Store(0)
+	l.margin.Store(int64(margin))
+	l.confirmed.Store(sent)
+	l.deadline.Store(sent + int64(lease-margin))
+	l.failures.Store(0)
+	l.failing = nil
+	m.planLocked(l, never)
+	m.nudgeLocked()
+	return true
+}
+
 // Extend says that another confirmed command, sent at sentAt, raised the time to live in
 // Redis to lease. The deadline moves to sentAt + lease − Margin, if that is later: scripts
 // never lower a TTL. Once it has passed nothing moves it. The rhythm of the renewals, and the
@@ -143,7 +167,7 @@ func (l *Lease) Hurry() bool {
 }
 
 // renews reports that the lease is neither fixed nor stopped.
-func (l *Lease) renews() bool { return l.period > 0 && !l.stopped }
+func (l *Lease) renews() bool { return l.period.Load() > 0 && !l.stopped }
 
 // hurry makes an active, renewed lease due now; the heap is left to the caller. In the
 // FIFO it is due already.
@@ -169,7 +193,7 @@ func (l *Lease) attention() int64 {
 // gather returns by how much l's renewal may be sent early. Near the deadline it shrinks
 // with what is left: gathering must not take the pause before a retry.
 func (l *Lease) gather(now int64) int64 {
-	left := min(int64(l.period), l.deadline.Load()-now)
+	left := min(l.period.Load(), l.deadline.Load()-now)
 	return min(left/gatherPart, int64(gatherMost))
 }
 
@@ -237,7 +261,7 @@ func (m *Manager) expireLocked(l *Lease) {
 // left to the caller.
 func (m *Manager) confirmLocked(l *Lease, sentAt time.Time, lease time.Duration) {
 	sent := m.clock.at(sentAt)
-	l.deadline.Store(max(l.deadline.Load(), sent+int64(lease-l.margin)))
+	l.deadline.Store(max(l.deadline.Load(), sent+int64(lease)-l.margin.Load()))
 	l.confirmed.Store(max(l.confirmed.Load(), sent))
 }
 
@@ -257,7 +281,7 @@ func (m *Manager) failLocked(l *Lease, err error, n int, now int64, closing bool
 	}
 	l.failedIn(n, err)
 	l.failures.Add(1)
-	m.planLocked(l, now+m.retryAfter(l.period, l.deadline.Load()-now))
+	m.planLocked(l, now+m.retryAfter(time.Duration(l.period.Load()), l.deadline.Load()-now))
 }
 
 // renewLocked moves the deadline of a confirmed lease and plans its next renewal: a period
@@ -265,16 +289,16 @@ func (m *Manager) failLocked(l *Lease, err error, n int, now int64, closing bool
 // hurried renewal the rhythm begins anew, jittered.
 func (m *Manager) renewLocked(l *Lease, res Result, now int64) {
 	sentAt, brief := res.SentAt, l.brief()
-	m.confirmLocked(l, sentAt, l.lease)
+	m.confirmLocked(l, sentAt, time.Duration(l.lease.Load()))
 	l.failing = nil
 	l.failures.Store(0)
 	l.renewals.Add(1)
-	due := m.clock.at(sentAt) + int64(l.period)
+	due := m.clock.at(sentAt) + l.period.Load()
 	switch {
 	case l.again:
 		due = now
 	case l.offbeat || brief:
-		due = m.clock.at(sentAt) + m.spread(l.period)
+		due = m.clock.at(sentAt) + m.spread(time.Duration(l.period.Load()))
 	}
 	l.offbeat, l.again = l.again, false
 	m.planLocked(l, due)

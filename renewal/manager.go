@@ -148,7 +148,10 @@ func (m *Manager) spawnLocked(r *run) {
 // renewed while the Manager runs, until it is ended or lost. When its deadline
 // has passed already it is lost immediately.
 func (m *Manager) Add(s Spec) *Lease {
-	l := &Lease{owner: s.Owner, lease: s.Lease, period: s.Period, margin: s.Margin}
+	l := &Lease{owner: s.Owner}
+	l.lease.Store(int64(s.Lease))
+	l.period.Store(int64(s.Period))
+	l.margin.Store(int64(s.Margin))
 	now := m.clock.now() // a suspension while the acquire was under way counts, though nobody has noticed it yet
 	sent := m.clock.at(s.SentAt)
 	deadline := sent + int64(s.Lease-s.Margin)

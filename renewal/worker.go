@@ -49,7 +49,7 @@ func (m *Manager) send(ctx context.Context, shard string, batch []*Lease) ([]*Le
 	items := make([]Item, len(batch))
 	for i, l := range batch {
 		key, field := l.owner.Names()
-		items[i] = Item{Key: key, Field: field, Lease: l.lease, Owner: l.owner}
+		items[i] = Item{Key: key, Field: field, Lease: time.Duration(l.lease.Load()), Owner: l.owner}
 	}
 	n, at, last := m.handOver(batch, items)
 	if n == 0 {
@@ -78,13 +78,13 @@ func (m *Manager) handOver(batch []*Lease, items []Item) (n int, at, last time.T
 			l.stage = idle // it is not under way
 			m.expireLocked(l)
 			continue
-		case l.stopped:
+		case !l.renews():
 			l.stage = idle // its next time is never, and it waits for its deadline
 			continue
 		case items[i].Key == "":
 			due := now
 			if !l.again { // else somebody has begun to use it, and hurried it
-				due += m.retryAfter(l.period, deadline-now)
+				due += m.retryAfter(time.Duration(l.period.Load()), deadline-now)
 			}
 			l.stage, l.offbeat, l.again = idle, true, false
 			m.planLocked(l, due)
@@ -124,6 +124,10 @@ func (m *Manager) answered(r *run, s *shard, batch []*Lease, results []Result) (
 			continue
 		}
 		l.stage = idle
+		if l.period.Load() <= 0 { // it has become a fixed one since
+			m.planLocked(l, never)
+			continue
+		}
 		n, reported := m.applyLocked(l, res, len(batch), now, r.closing)
 		if reported {
 			notices = append(notices, n)

@@ -127,8 +127,8 @@ func (k *Key) admit(ctx context.Context, o *Owner, w *queue.Waiter) error {
 	}
 	k.mu.Lock()
 	// What was held against the owner before, who had decided to pass the grant on already, is not held against o.
-	// The conversation is asked, too: what it has heard while Held.fix replaced the lease has ended neither.
-	ok := g.loss == nil && k.talk.Grant.Record == g.n && g.lease.Load().Valid(now) && !g.unrenewed.Load()
+	// The conversation is asked, too: what it has heard may still be on its way to the lease.
+	ok := g.loss == nil && k.talk.Grant.Record == g.n && g.lease.Valid(now) && !g.unrenewed.Load()
 	var wrong error
 	if ok {
 		wrong = k.mistakenLocked(o, g)
@@ -155,7 +155,7 @@ func (k *Key) admit(ctx context.Context, o *Owner, w *queue.Waiter) error {
 	if !ok {
 		return cmp.Or(wrong, errAgain)
 	}
-	if l := g.lease.Load(); k.set.Linger > 0 && !l.Fresh(now) {
+	if l := g.lease; k.set.Linger > 0 && !l.Fresh(now) {
 		l.Hurry() // it was not renewed while it lingered
 	}
 	k.oust() // if it was quicker than one who takes the lock
@@ -171,7 +171,7 @@ func (k *Key) leave(ctx context.Context, w *queue.Waiter) {
 		k.kick()
 	default: // so it is the last grant
 		g := k.cur.Load()
-		if l := g.lease.Load(); !l.Valid(k.l.leases.Glance()) {
+		if l := g.lease; !l.Valid(k.l.leases.Glance()) {
 			l.Lose(renewal.Cause{Reason: renewal.ReasonDeadline})
 		}
 		select {
@@ -185,7 +185,7 @@ func (k *Key) leave(ctx context.Context, w *queue.Waiter) {
 // cannot, who may wait comes again after a pause.
 func (k *Key) secure(ctx context.Context, g *Held, o *Owner) error {
 	if o.lease.Fixed() { // a renewal under way would make the key outlast it
-		g.lease.Load().StopRenewing()
+		g.lease.StopRenewing()
 	}
 	k.mu.Lock()
 	k.talk = k.talk.Lasts(k.l.moment().Add(o.lease.For + k.set.ReplicaTimeout))
@@ -193,7 +193,7 @@ func (k *Key) secure(ctx context.Context, g *Held, o *Owner) error {
 	secured := lettucecompat.Renewal{Key: k.name, Field: g.Field(), Lease: o.lease.For, Note: o.more().Note}
 	if o.lease.Fixed() && k.set.Replicas > 0 { // nothing renews it, and replicas may confirm it later than the call lease lasts
 		if r := k.l.wire.Extend(ctx, secured, k.set.Timeout); r.Outcome == lettucecompat.OutcomeOK {
-			g.lease.Load().Extend(r.SentAt, o.lease.For)
+			g.lease.Extend(r.SentAt, o.lease.For)
 		}
 	}
 	secured.Replicas, secured.ReplicaTimeout = k.set.Replicas, k.set.ReplicaTimeout
@@ -203,14 +203,14 @@ func (k *Key) secure(ctx context.Context, g *Held, o *Owner) error {
 		k.retries = 0
 		k.mu.Unlock()
 		if !o.lease.Fixed() {
-			g.lease.Load().Extend(r.SentAt, o.lease.For)
+			g.lease.Extend(r.SentAt, o.lease.For)
 		} else if !g.fix(o.lease, r.SentAt) {
 			return errAgain // lost meanwhile
 		}
 		return nil
 	}
 	if r.Outcome == lettucecompat.OutcomeGone {
-		g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonGone, Err: r.Err})
+		g.lease.Lose(renewal.Cause{Reason: renewal.ReasonGone, Err: r.Err})
 		if g.Owner() != nil {
 			return errAgain // what became of a grant of before is no reason for a pause
 		}

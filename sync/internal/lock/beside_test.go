@@ -27,11 +27,11 @@ func TestBeside_ALossOfWhatAWaiterNeverTook(t *testing.T) {
 			k, g := o.g.k, o.g
 			k.refs.Add(1)
 			defer k.Done()
-			eventually(t, "renewed", func() bool { return g.lease.Load().Renewals() > 0 })
+			eventually(t, "renewed", func() bool { return g.lease.Renewals() > 0 })
 			_, w := waits(t, k, kind)
 			exits(t, o, true, queue.HandedOff)
 			o.abandon()
-			g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonWatchdog}) // so that its owner would have time to react
+			g.lease.Lose(renewal.Cause{Reason: renewal.ReasonWatchdog}) // so that its owner would have time to react
 			rdb.Del(t.Context(), "k")
 			eventually(t, "it is notified", func() bool { return g.Loss() != nil })
 			eventually(t, "queue", func() bool { return k.q.Word().State() != queue.Owned })
@@ -78,9 +78,9 @@ func TestBeside_ALossOfWhatWasPassedOnMeanwhile(t *testing.T) {
 	if err := k.Acquire(t.Context(), o, nil); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "renewed", func() bool { return o.g.lease.Load().Renewals() > 0 })
+	eventually(t, "renewed", func() bool { return o.g.lease.Renewals() > 0 })
 	_, w := waits(t, k, queue.Refusable)
-	o.g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonWatchdog})
+	o.g.lease.Lose(renewal.Cause{Reason: renewal.ReasonWatchdog})
 	rdb.Del(t.Context(), "k")
 	eventually(t, "queue", func() bool { return k.q.Word().State() != queue.Owned })
 	giveUp(t, k, w)
@@ -97,7 +97,7 @@ func TestBeside_AGrantThatIsGoneBesideACallerThatGivesUp(t *testing.T) {
 	rdb.Del(t.Context(), "k")
 	fixed := &Owner{lease: &Lease{For: time.Second, Period: -1}}
 	err := o.g.k.secure(&endsMeanwhile{Context: context.Background()}, o.g, fixed)
-	if err != errAgain || o.g.lease.Load().Valid(p.leases.Now()) {
+	if err != errAgain || o.g.lease.Valid(p.leases.Now()) {
 		t.Errorf("%v, and the lease is relied on", err)
 	}
 	o.Exit(t.Context())
@@ -128,11 +128,11 @@ func TestBeside_P9_ForcedIsGone(t *testing.T) {
 			k := p.Key("k", p.set)
 			defer k.Done()
 			o, lost := enter(t, p, k)
-			eventually(t, "renewed", func() bool { return o.g.lease.Load().Renewals() > 0 })
+			eventually(t, "renewed", func() bool { return o.g.lease.Renewals() > 0 })
 			got := behind(t, p, o)
 			if how == "del" {
 				rdb.Del(t.Context(), "k")
-				o.g.lease.Load().Hurry()
+				o.g.lease.Hurry()
 			} else if _, err := other.wire.ForceRelease(t.Context(), "k", false); err != nil {
 				t.Fatal(err)
 			}
@@ -163,7 +163,7 @@ func TestBeside_AReleaseThatFindsNothingAfterTheDeadline_Lab(t *testing.T) {
 	k := p.Key("k", p.set)
 	defer k.Done()
 	o, _ := enter(t, p, k)
-	eventually(t, "renewed", func() bool { return o.g.lease.Load().Renewals() > 0 })
+	eventually(t, "renewed", func() bool { return o.g.lease.Renewals() > 0 })
 	f.refuse.Store(1000)
 	time.Sleep(time.Until(o.Deadline()) - p.set.Lease.For/3) // a busy machine is late
 	rdb.Del(t.Context(), "k")
@@ -190,7 +190,7 @@ func TestBeside_TwoExitsBesideALoss(t *testing.T) {
 	_ = o.Again()
 	// The first one is held up in Exit after the queue's.
 	exits(t, o, false, queue.Nested)
-	o.g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonWatchdog})
+	o.g.lease.Lose(renewal.Cause{Reason: renewal.ReasonWatchdog})
 	<-lost
 	eventually(t, "the queue moves on", func() bool { return k.q.Word().State() == queue.Free })
 	if r := o.Exit(context.Background()); r.Lost == nil {

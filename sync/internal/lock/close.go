@@ -53,7 +53,7 @@ func (l *Locks) Settle(ctx context.Context) (lost []AnyHeld, unsettled int) {
 	})
 	held, unsettled := l.Open()
 	for _, g := range held {
-		if g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonClosed}) {
+		if g.lease.Lose(renewal.Cause{Reason: renewal.ReasonClosed}) {
 			lost = append(lost, g)
 		}
 	}

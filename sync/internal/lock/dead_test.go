@@ -52,7 +52,7 @@ func behindTheDead(t *testing.T, dead int, set func(*Settings), free func(rdb *r
 	rdb := client()
 	p := newParty(t, client(), set)
 	o := p.mustAcquire(t, "k")
-	eventually(t, "renewed", func() bool { return o.g.lease.Load().Renewals() > 0 })
+	eventually(t, "renewed", func() bool { return o.g.lease.Renewals() > 0 })
 	var gone []*party
 	for n := range dead {
 		gone = append(gone, newParty(t, client(), longLease))
@@ -76,7 +76,7 @@ func TestDead_AForcedRelease_Lab(t *testing.T) {
 	for _, dead := range []int{2, 8} {
 		d := behindTheDead(t, dead, longLease, func(rdb *redis.Client, o *Owner, p *party) {
 			p.die(t)
-			o.g.lease.Load().End()
+			o.g.lease.End()
 			p.unregister(o.g, nil)
 			if _, err := newParty(t, rdb, nil).wire.ForceRelease(t.Context(), "k", false); err != nil {
 				t.Fatal(err)
@@ -130,7 +130,7 @@ func TestDead_AMarkIsDeleted(t *testing.T) {
 				s.Lease.Period = s.Lease.For / 2
 			})
 			o := p.mustAcquire(t, "k")
-			eventually(t, "renewed", func() bool { return o.g.lease.Load().Renewals() > 0 })
+			eventually(t, "renewed", func() bool { return o.g.lease.Renewals() > 0 })
 			got := make(chan *Owner, 1)
 			go func() { got <- p.mustAcquire(t, "k") }()
 			eventually(t, "it waits", func() bool { return o.g.k.q.Len() == 1 })
@@ -164,7 +164,7 @@ func TestDead_ARetryForLater_Lab(t *testing.T) {
 	rdb := client()
 	p := newParty(t, client(), func(s *Settings) { longLease(s); s.MinHold = time.Hour })
 	o := p.mustAcquire(t, "k")
-	eventually(t, "renewed", func() bool { return o.g.lease.Load().Renewals() > 0 })
+	eventually(t, "renewed", func() bool { return o.g.lease.Renewals() > 0 })
 	front := newParty(t, client(), longLease)
 	fk := front.Key("k", front.set)
 	fw := &queue.Waiter{Stay: &queue.Stay{Kind: queue.Refusable, Need: 1}}
@@ -206,7 +206,7 @@ func TestDead_APatternDoesNotHear_Lab(t *testing.T) {
 		}
 		t.Cleanup(func() { _ = sub.Close() })
 		p.die(t)
-		o.g.lease.Load().End()
+		o.g.lease.End()
 		p.unregister(o.g, nil)
 		if _, err := newParty(t, rdb, nil).wire.ForceRelease(t.Context(), "k", false); err != nil {
 			t.Fatal(err)

@@ -68,7 +68,7 @@ func busyLoop(t testing.TB, p *party) (open func()) {
 	if err := k.Acquire(context.Background(), o, nil); err != nil {
 		t.Fatal(err)
 	}
-	o.g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonWatchdog})
+	o.g.lease.Lose(renewal.Cause{Reason: renewal.ReasonWatchdog})
 	<-busy
 	return func() {
 		close(opened)
@@ -87,7 +87,7 @@ func TestDriver_ALossBesideAnExit(t *testing.T) {
 	for range 3 {
 		o, _ := enter(t, p, k)
 		k.mu.Lock() // holds up Held.Lost
-		o.g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonWatchdog})
+		o.g.lease.Lose(renewal.Cause{Reason: renewal.ReasonWatchdog})
 		done := make(chan struct{})
 		go func() { o.Exit(context.Background()); close(done) }()
 		k.mu.Unlock()
@@ -138,7 +138,7 @@ func TestDriver_P9_OneOfTwoUnitsExits(t *testing.T) {
 	if err := o.Again(); err != nil {
 		t.Fatal(err)
 	}
-	o.g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonWatchdog})
+	o.g.lease.Lose(renewal.Cause{Reason: renewal.ReasonWatchdog})
 	<-lost
 	eventually(t, "the loss is known", func() bool { k.mu.Lock(); defer k.mu.Unlock(); return !k.hasLocked() && !k.talk.InLine })
 	if r := o.Exit(context.Background()); r.Lost == nil {
@@ -167,7 +167,7 @@ func TestDriver_P13_ATryWithinP9(t *testing.T) {
 	k := p.Key("k", p.set)
 	defer k.Done()
 	o, lost := enter(t, p, k)
-	o.g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonWatchdog})
+	o.g.lease.Lose(renewal.Cause{Reason: renewal.ReasonWatchdog})
 	<-lost
 	eventually(t, "the queue moves on", func() bool { return k.q.Word().State() == queue.Free })
 	begin := time.Now()
@@ -331,7 +331,7 @@ func TestDriver_ALossWhileTheLeaseIsFixed(t *testing.T) {
 	defer k.Done()
 	o, _ := enter(t, p, k)
 	o.lease = &Lease{For: time.Second, Period: -1, Margin: 10 * time.Millisecond}
-	o.g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonForced})
+	o.g.lease.Lose(renewal.Cause{Reason: renewal.ReasonForced})
 	if err := k.secure(t.Context(), o.g, o); err != errAgain {
 		t.Errorf("%v", err)
 	}

@@ -25,7 +25,7 @@ func TestBeside_MinHoldWhereALossMeetsAnExit_Lab(t *testing.T) {
 		done := make(chan struct{})
 		go func() { o.Exit(context.Background()); close(done) }()
 		eventually(t, "releasing", func() bool { return o.g.k.q.Word().State() == queue.Releasing })
-		o.g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonWatchdog})
+		o.g.lease.Lose(renewal.Cause{Reason: renewal.ReasonWatchdog})
 		o.g.k.mu.Unlock()
 		<-done
 		time.Sleep(20 * time.Millisecond)
@@ -122,7 +122,7 @@ func TestBeside_GivingUpBehindALostLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.refuse.Store(1000)
-	o.g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonGone})
+	o.g.lease.Lose(renewal.Cause{Reason: renewal.ReasonGone})
 	eventually(t, "the clean-up failed", func() bool { a := k.Answer(); return a != nil && a.Err != nil })
 	f.refuse.Store(0)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -141,7 +141,7 @@ func TestBeside_MinHoldWhereAnExitMeetsAConcludedLoss(t *testing.T) {
 	p := newParty(t, client(), func(s *Settings) { longLease(s); s.MinHold = time.Minute })
 	o := p.mustAcquire(t, "k")
 	open := busyLoop(t, p)
-	o.g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonClosed})
+	o.g.lease.Lose(renewal.Cause{Reason: renewal.ReasonClosed})
 	o.Exit(t.Context())
 	eventually(t, "released", func() bool { return !rdb.HExists(t.Context(), "k", o.g.Field()).Val() })
 	if left := rdb.PTTL(t.Context(), "k").Val(); left < 30*time.Second {

@@ -14,7 +14,7 @@ type Held struct {
 	n     uint64 // of its record
 	token int64  // of its first owner; 0 without Fencing
 	since Moment
-	lease atomic.Pointer[renewal.Lease] // a fixed lease replaces that of the grant
+	lease *renewal.Lease
 
 	owner        atomic.Pointer[Owner] // the last one that was admitted; written under Key.mu
 	fixed        atomic.Pointer[Lease] // what its owner has asked for, if that is a fixed one
@@ -53,11 +53,11 @@ func (k *Key) newGrantLocked() *Held {
 	c := k.talk.Grant
 	g := &Held{k: k, n: c.Record, token: c.Token, since: k.l.now()}
 	// A batch shares one time limit, so leases of different limits never share one.
-	g.lease.Store(k.l.leases.Add(renewal.Spec{
+	g.lease = k.l.leases.Add(renewal.Spec{
 		Lease: k.set.Lease.For, First: c.Lease,
 		Shard:  k.l.wire.Shard(k.name) + "|" + k.set.Timeout.String(),
 		Period: k.set.Lease.Period, Margin: k.set.Lease.Margin, SentAt: k.l.leases.Dated(k.l.zero.Add(time.Duration(c.Sent))), Owner: g,
-	}))
+	})
 	if k.took == g.n && k.takes.From != "" {
 		g.from, g.mark = k.takes, k.takes.until
 	}
@@ -93,7 +93,7 @@ func (g *Held) Number() uint64 { return g.n }
 func (g *Held) Since() Moment { return g.since }
 
 // Lease returns the grant's lease.
-func (g *Held) Lease() *renewal.Lease { return g.lease.Load() }
+func (g *Held) Lease() *renewal.Lease { return g.lease }
 
 // Owner returns the last one that was admitted, whose tenure may have ended; nil: nobody was.
 func (g *Held) Owner() *Owner { return g.owner.Load() }
@@ -134,7 +134,7 @@ func (g *Held) Field() string { return g.k.l.Field(g.n) }
 // mayHandOff reports whether the grant may pass from o to another local owner without Redis. If another client may wait,
 // a turn has a budget.
 func (g *Held) mayHandOff(o *Owner, now time.Duration) bool {
-	set, l := g.k.set, g.lease.Load()
+	set, l := g.k.set, g.lease
 	switch {
 	case o.more().bequest != nil, o.more().Note != "", o.lease.Fixed(), g.unrenewed.Load(), g.stretched.Load(), set.MaxHandoffs == 0, g.k.l.closing.Load():
 		return false
@@ -152,16 +152,11 @@ func (g *Held) mayHandOff(o *Owner, now time.Duration) bool {
 
 // fix makes the lease of g a fixed one, which counts from sentAt. It returns false where it was lost meanwhile.
 func (g *Held) fix(l *Lease, sentAt time.Time) bool {
-	if !g.lease.Load().End() {
+	if !g.lease.Fix(sentAt, l.For, l.Margin) {
 		return false
 	}
 	g.fixed.Store(l)
-	lease := g.k.l.leases.Add(renewal.Spec{Lease: l.For, Period: -1, Margin: l.Margin, SentAt: sentAt, Owner: g})
-	g.lease.Store(lease)
-	switch { // that was said of the lease before, which had ended
-	case g.deleteOnLoss.Load():
-		lease.Lose(renewal.Cause{Reason: renewal.ReasonForced})
-	case g.said():
+	if g.said() { // a renewal was to ask
 		g.ask()
 	}
 	return true

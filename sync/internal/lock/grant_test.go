@@ -62,7 +62,7 @@ func TestDriver_MayHandOff(t *testing.T) {
 		"little of the lease is left":      {func(s *Settings) { hour(s); s.Lease.For, s.Lease.Period = 3*time.Second, time.Second }, nil, 0, 1700 * ms, false},
 		"tokens behind the clock":          {hour, func(o *Owner) { o.g.token = 1 }, 9, 500 * ms, true},
 		"tokens as fast as half the clock": {hour, func(o *Owner) { o.g.token = 1; o.g.since = o.g.k.l.now() }, 9, 0, false},
-		"lost":                             {hour, func(o *Owner) { o.g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonGone}) }, 0, 0, false},
+		"lost":                             {hour, func(o *Owner) { o.g.lease.Lose(renewal.Cause{Reason: renewal.ReasonGone}) }, 0, 0, false},
 		"the client closes":                {hour, func(o *Owner) { o.g.k.l.closing.Store(true) }, 0, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -95,11 +95,11 @@ func TestDriver_ALossBetweenAdmissionAndOwnership_Lab(t *testing.T) {
 	next, w := waits(t, k, queue.Refusable)
 	handOff(t, o, w)
 	rdb.Del(t.Context(), "k")
-	o.g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonGone})
+	o.g.lease.Lose(renewal.Cause{Reason: renewal.ReasonGone})
 	if err := k.admit(t.Context(), next, w); err != errAgain { //nolint:errorlint // it is never wrapped
 		t.Fatal(err)
 	}
-	k.l.settled() // as Acquire does
+	k.leave(t.Context(), w) // as Acquire does
 	next = p.mustAcquire(t, "k")
 	if next.g.n == n {
 		t.Error("the grant that was lost")
@@ -120,7 +120,7 @@ func TestDriver_AGrantThatIsNotRenewedIsNotTaken_Lab(t *testing.T) {
 	if err := o.g.k.admit(t.Context(), next, w); err != errAgain { //nolint:errorlint // it is never wrapped
 		t.Error(err)
 	}
-	p.settled() // as Acquire does
+	o.g.k.leave(t.Context(), w) // as Acquire does
 	if rdb.Exists(t.Context(), "k").Val() != 0 {
 		t.Error("it was not released")
 	}
@@ -166,7 +166,7 @@ func TestDriver_CloseEndsWhoGoesBack(t *testing.T) {
 	k.mu.Lock() // it stops on its way in
 	exits(t, o, true, queue.HandedOff)
 	eventually(t, "it is admitted", func() bool { return k.q.Len() == 0 })
-	o.g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonGone})
+	o.g.lease.Lose(renewal.Cause{Reason: renewal.ReasonGone})
 	go p.BeginClose()
 	eventually(t, "Close has begun", p.closing.Load)
 	k.mu.Unlock()

@@ -224,7 +224,7 @@ func (k *Key) take(e conversation.Event, cmd *conversation.Command, a *lettuceco
 	}
 	k.mu.Unlock()
 	if f == conversation.Vanished { // of g, which was granted
-		g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonGone})
+		g.lease.Lose(renewal.Cause{Reason: renewal.ReasonGone})
 	}
 	if gone {
 		k.kick() // who waits does not wait for an Observer that is slow
@@ -248,7 +248,7 @@ func (k *Key) enterLocked() bool {
 			return true
 		}
 	}
-	g.lease.Load().End()
+	g.lease.End()
 	k.l.unregister(g, nil)
 	return false
 }

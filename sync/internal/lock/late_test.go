@@ -63,7 +63,7 @@ func TestLate_P13_ATryIsOneAsk_Lab(t *testing.T) {
 				}
 			})
 			warm := p.mustAcquire(t, "k")
-			eventually(t, "renewed", func() bool { return warm.g.lease.Load().Renewals() > 0 })
+			eventually(t, "renewed", func() bool { return warm.g.lease.Renewals() > 0 })
 			mustRelease(t, warm)
 			k := p.Key("k", p.set)
 			defer k.Done()
@@ -96,10 +96,10 @@ func TestLate_AReleaseBesideARevocation(t *testing.T) {
 	defer k.Done()
 	// Held.release, whose lease the loss has ended before, up to its kick.
 	exits(t, o, false, queue.Final)
-	g.lease.Load().End()
+	g.lease.End()
 	k.q.Shrink(0)
 	g.exited()
-	g.Lost(renewal.Cause{Reason: renewal.ReasonWatchdog, Deadline: g.lease.Load().Deadline()})
+	g.Lost(renewal.Cause{Reason: renewal.ReasonWatchdog, Deadline: g.lease.Deadline()})
 	o.abandon()
 	k.kick()
 	begin := time.Now()
@@ -125,8 +125,8 @@ func TestLate_AReleaseBesideANotification(t *testing.T) {
 	if err := k.Acquire(t.Context(), o, nil); err != nil {
 		t.Fatal(err)
 	}
-	o.g.lease.Load().End()
-	o.g.Lost(renewal.Cause{Reason: renewal.ReasonWatchdog, Deadline: o.g.lease.Load().Deadline()})
+	o.g.lease.End()
+	o.g.Lost(renewal.Cause{Reason: renewal.ReasonWatchdog, Deadline: o.g.lease.Deadline()})
 	o.abandon()
 	k.kick()
 	begin := time.Now()
@@ -147,7 +147,7 @@ func TestLate_ALossThatAnExitOvertakes(t *testing.T) {
 		if d > 0 {
 			o.Bequeath("ticket", d)
 		}
-		o.g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonWatchdog})
+		o.g.lease.Lose(renewal.Cause{Reason: renewal.ReasonWatchdog})
 		if r := o.Exit(t.Context()); r.Lost == nil {
 			t.Errorf("%+v", r)
 		}
@@ -185,7 +185,7 @@ func TestLate_AnExitThatIsLeftHasEndedTheLease(t *testing.T) {
 			}
 			cancel()
 		}()
-		if r := o.Exit(ctx); r.Unknown && o.g.lease.Load().State() == renewal.StateActive {
+		if r := o.Exit(ctx); r.Unknown && o.g.lease.State() == renewal.StateActive {
 			t.Error("it is still renewed")
 		}
 		cancel()
@@ -208,7 +208,7 @@ func TestLate_AForcedReleaseBesideAFixedLease(t *testing.T) {
 		if !o.g.fix(&Lease{For: time.Minute, Period: -1}, sent) {
 			t.Fatal("lost before")
 		}
-		lease := o.g.lease.Load()
+		lease := o.g.lease
 		eventually(t, "verified", func() bool { return !o.g.said() || o.g.Loss() != nil })
 		if l := o.g.Loss(); deleted && (l == nil || l.Reason != renewal.ReasonForced) {
 			t.Errorf("deleted: %v", l)
@@ -231,9 +231,9 @@ func TestLate_AForcedReleaseThatARenewalRefutes(t *testing.T) {
 	defer k.Done()
 	o, _ := enter(t, p, k)
 	g, renewals := o.g, uint32(0)
-	renewed := func() bool { return g.lease.Load().Renewals() > renewals }
+	renewed := func() bool { return g.lease.Renewals() > renewals }
 	eventually(t, "the call lease was renewed", renewed)
-	renewals = g.lease.Load().Renewals()
+	renewals = g.lease.Renewals()
 	p.Heard(lettucecompat.Message{Kind: lettucecompat.MessageForced, Key: "k", N: g.n})
 	eventually(t, "it was renewed", renewed)
 	o.Exit(t.Context())
@@ -242,7 +242,7 @@ func TestLate_AForcedReleaseThatARenewalRefutes(t *testing.T) {
 	}
 	o, lost := enter(t, p, k)
 	rdb.Del(t.Context(), "k")
-	o.g.lease.Load().Hurry()
+	o.g.lease.Hurry()
 	if l := <-lost; l.Reason != renewal.ReasonGone {
 		t.Errorf("lost: %v", l.Reason)
 	}
@@ -257,11 +257,11 @@ func TestLate_AForcedReleaseAfterOneThatWasRefuted(t *testing.T) {
 	p := newParty(t, client(), nil)
 	o := p.mustAcquire(t, "k")
 	g, renewals := o.g, uint32(0)
-	renewed := func() bool { return g.lease.Load().Renewals() > renewals }
+	renewed := func() bool { return g.lease.Renewals() > renewals }
 	eventually(t, "the call lease was renewed", renewed)
 	eventually(t, "Redis says when it vanishes", func() bool { return g.k.tracked.Load() != nil })
 	untrack(g) // here it does not
-	renewals = g.lease.Load().Renewals()
+	renewals = g.lease.Renewals()
 	forced := lettucecompat.Message{Kind: lettucecompat.MessageForced, Key: "k", N: g.n}
 	p.Heard(forced)
 	eventually(t, "it was renewed", renewed)
@@ -297,9 +297,9 @@ func TestLate_AMarkBesideALoss(t *testing.T) {
 	if err := k.Acquire(t.Context(), o, nil); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "renewed", func() bool { return o.g.lease.Load().Renewals() > 0 })
+	eventually(t, "renewed", func() bool { return o.g.lease.Renewals() > 0 })
 	rdb.Del(t.Context(), "k")
-	o.g.lease.Load().Hurry()
+	o.g.lease.Hurry()
 	<-done
 	begin := time.Now()
 	time.Sleep(50 * time.Millisecond)

@@ -28,7 +28,7 @@ func (o *Owner) lingersUntil(may bool, now Moment) Moment {
 	if k.set.Linger == 0 || !may || int64(now) < k.pausedUntil.Load() || g.mustReturn(now) || !k.l.wire.Listening() {
 		return 0
 	}
-	until := now + min(k.set.Linger, g.lease.Load().Remaining(now)/2)
+	until := now + min(k.set.Linger, g.lease.Remaining(now)/2)
 	k.lingersUntil.Store(int64(until))
 	g.kept.Store(true)
 	return until

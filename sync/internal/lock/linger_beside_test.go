@@ -84,7 +84,7 @@ func TestLinger_ALossBetweenTwoOwners(t *testing.T) {
 		if s := k.q.Word().State(); s != queue.Granted {
 			t.Fatal(s)
 		}
-		o.g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonGone})
+		o.g.lease.Lose(renewal.Cause{Reason: renewal.ReasonGone})
 		eventually(t, "the loss is reported", func() bool {
 			p.rep.mu.Lock()
 			defer p.rep.mu.Unlock()

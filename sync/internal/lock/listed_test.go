@@ -26,7 +26,7 @@ func TestListed_ALostGrantComesAgain(t *testing.T) {
 		t.Fatalf("%v, not %d", came, g.n)
 	}
 	rdb.Del(t.Context(), "k")
-	g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonGone})
+	g.lease.Lose(renewal.Cause{Reason: renewal.ReasonGone})
 	eventually(t, "it is listed as lost", func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()

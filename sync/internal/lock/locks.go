@@ -261,7 +261,7 @@ func (l *Locks) Heard(m lettucecompat.Message) {
 func (l *Locks) Forced(n uint64) {
 	if g, is := l.OfNumber(n).(*Held); is {
 		g.deleteOnLoss.Store(true)
-		g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonForced})
+		g.lease.Lose(renewal.Cause{Reason: renewal.ReasonForced})
 	}
 }
 

@@ -64,7 +64,7 @@ func (g *Held) LossOr(reason renewal.Reason) *Loss {
 	if l := g.Loss(); l != nil {
 		return l
 	}
-	return &Loss{Cause: g.lease.Load().Loss(reason), Of: of(g.Owner())}
+	return &Loss{Cause: g.lease.Loss(reason), Of: of(g.Owner())}
 }
 
 // report reports the loss, once. What is lost while it lingers nobody has lost.
@@ -138,7 +138,7 @@ func (g *Held) forced() {
 	if g.k.endLinger() {
 		return // it lingered: nothing renews it, and the release shows whether it was there
 	}
-	if !g.lease.Load().Hurry() && !asked {
+	if !g.lease.Hurry() && !asked {
 		g.ask()
 	}
 }
@@ -146,12 +146,12 @@ func (g *Held) forced() {
 // said reports whether somebody has said that g was deleted on purpose, and no command that was sent since has found it.
 func (g *Held) said() bool {
 	at := g.force.Load()
-	return at > 0 && !g.lease.Load().LastConfirmed().After(g.k.l.zero.Add(Moment(at)))
+	return at > 0 && !g.lease.LastConfirmed().After(g.k.l.zero.Add(Moment(at)))
 }
 
 // ask verifies in the background that a fixed lease was forced.
 func (g *Held) ask() {
-	l := g.lease.Load()
+	l := g.lease
 	go func() { // Close waits for the command, not for what it means: the lease is lost or ended by then
 		if o := g.verify(context.Background()); o != lettucecompat.OutcomeOK && o != lettucecompat.OutcomeGone {
 			l.Lose(renewal.Cause{Reason: renewal.ReasonForced})
@@ -162,7 +162,7 @@ func (g *Held) ask() {
 // verify asks Redis whether the grant is there, by a renewal for as long as its owner counts with anyway. Where it is
 // not, the loss is concluded.
 func (g *Held) verify(ctx context.Context) lettucecompat.Outcome {
-	l := g.lease.Load()
+	l := g.lease
 	left := max(time.Until(l.Deadline())+g.Terms().Margin, time.Millisecond)
 	r := g.k.l.wire.Extend(ctx, lettucecompat.Renewal{Key: g.k.name, Field: g.Field(), Lease: left}, g.k.set.Timeout)
 	switch r.Outcome {
@@ -181,7 +181,7 @@ func (g *Held) StopRenewing(o *Owner) bool {
 	if g.Current() != o || o.lease.Fixed() || g.unrenewed.Swap(true) {
 		return false
 	}
-	g.lease.Load().StopRenewing()
+	g.lease.StopRenewing()
 	return true
 }
 
@@ -200,5 +200,5 @@ func (g *Held) Revoke(o *Owner, reason renewal.Reason, ended, remove bool) bool 
 	if remove {
 		g.deleteOnLoss.Store(true)
 	}
-	return g.lease.Load().Lose(renewal.Cause{Reason: reason})
+	return g.lease.Lose(renewal.Cause{Reason: reason})
 }

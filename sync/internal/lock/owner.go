@@ -52,7 +52,7 @@ func (o *Owner) Err() *Loss {
 	if l := g.Loss(); l != nil {
 		return l
 	}
-	if !g.lease.Load().Valid(g.k.l.leases.Now()) {
+	if !g.lease.Valid(g.k.l.leases.Now()) {
 		return g.LossOr(renewal.ReasonDeadline)
 	}
 	return nil
@@ -74,7 +74,7 @@ func (o *Owner) Token() int64 { return o.token }
 func (o *Owner) Note() string { return o.more().Note }
 
 // Deadline returns until when the lock can be relied on without a further renewal.
-func (o *Owner) Deadline() time.Time { return o.g.lease.Load().Deadline() }
+func (o *Owner) Deadline() time.Time { return o.g.lease.Deadline() }
 
 // Entered returns how many Exits of o are due.
 func (o *Owner) Entered() int { return o.g.k.q.Entries(&o.Stay) }
@@ -89,7 +89,7 @@ func (o *Owner) Reenter(allowLost bool) error { return o.g.k.q.Reenter(&o.Stay, 
 // though Redis may keep the key longer; OutcomeGone means that the lock is lost.
 func (o *Owner) Extend(ctx context.Context, d time.Duration) lettucecompat.RenewReply {
 	g, k := o.g, o.g.k
-	lease := g.lease.Load()
+	lease := g.lease
 	if d > k.set.Lease.For {
 		g.stretched.Store(true)
 	}

@@ -35,7 +35,7 @@ type ReleaseResult struct {
 // o has exited for that; nil: nobody was the owner.
 func (g *Held) endLease(o *Owner, now time.Duration) {
 	untrack(g)
-	l := g.lease.Load()
+	l := g.lease
 	late, ended := !l.Valid(now), l.End()
 	g.k.mu.Lock()
 	defer g.k.mu.Unlock()
@@ -108,7 +108,7 @@ func (g *Held) concludeLocked(cmd *conversation.Command, e conversation.Event, f
 		g.stage = released
 	case open == g.n:
 		return false
-	case notThere && time.Now().Before(g.lease.Load().Deadline()), e.Kind == conversation.Lost && g.leavesLocked():
+	case notThere && time.Now().Before(g.lease.Deadline()), e.Kind == conversation.Lost && g.leavesLocked():
 		g.stage = missing
 	case notThere, f == conversation.GivenUp, g.late: // what lands after the deadline may find nothing
 		g.stage = lapsed
@@ -146,12 +146,12 @@ func (g *Held) verdict(r ReleaseResult) ReleaseResult {
 	case stage == released && !unleft:
 		return ReleaseResult{}
 	case stage == missing && g.said():
-		c = g.lease.Load().Loss(renewal.ReasonForced)
+		c = g.lease.Loss(renewal.ReasonForced)
 	case stage == missing:
-		c = g.lease.Load().Loss(renewal.ReasonGone)
+		c = g.lease.Loss(renewal.ReasonGone)
 		c.By = ByRelease
 	case late, stage == lapsed && r.Err == nil:
-		c = g.lease.Load().Loss(renewal.ReasonDeadline)
+		c = g.lease.Loss(renewal.ReasonDeadline)
 	default:
 		return r
 	}

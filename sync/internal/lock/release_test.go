@@ -38,7 +38,7 @@ func TestLate_P8_AReleaseOfALostLockBesideAnAsk(t *testing.T) {
 	rdb, c := client(), client()
 	p, q := newParty(t, c, longLease), newParty(t, client(), longLease)
 	o := p.mustAcquire(t, "k")
-	eventually(t, "renewed", func() bool { return o.g.lease.Load().Renewals() > 0 })
+	eventually(t, "renewed", func() bool { return o.g.lease.Renewals() > 0 })
 	rdb.Del(t.Context(), "k")
 	thief := q.mustAcquire(t, "k")
 	next := make(chan *Owner, 1)

@@ -35,7 +35,7 @@ func BenchmarkRenewals(b *testing.B) {
 			}
 			renewed := func() (n int) {
 				for _, k := range p.All() {
-					n += int(k.Held().lease.Load().Renewals())
+					n += int(k.Held().lease.Renewals())
 				}
 				for _, k := range p.AllShared() {
 					n += int(k.Held().lease.Renewals())
@@ -49,7 +49,7 @@ func BenchmarkRenewals(b *testing.B) {
 				before, n := s.ScriptTime(b), renewed()
 				until := n + locks
 				for _, k := range p.All() {
-					k.Held().lease.Load().Hurry()
+					k.Held().lease.Hurry()
 				}
 				for _, k := range p.AllShared() {
 					k.Held().lease.Hurry()

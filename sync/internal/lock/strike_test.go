@@ -43,7 +43,7 @@ func TestDriver_WhatStrikesOneOwnerSparesTheNext(t *testing.T) {
 			if o.g == g {
 				t.Error("the next owner got the grant that was given up")
 			}
-			if l := o.g.lease.Load(); l.State() != renewal.StateActive || l.NextDue().IsZero() {
+			if l := o.g.lease; l.State() != renewal.StateActive || l.NextDue().IsZero() {
 				t.Error("the next owner's lease is not renewed")
 			}
 			mustRelease(t, o)
@@ -162,16 +162,17 @@ func TestDriver_GoneWhileTheLeaseIsFixed(t *testing.T) {
 	defer k.Done()
 	next, w := waits(t, k, queue.Refusable)
 	handOff(t, first, w)
-	g.lease.Load().End() // Held.fix
 	k.mu.Lock()
 	last := k.talk.LastCommand().N // as if it were a confirmation, whose call came first
 	k.mu.Unlock()
 	k.hear(conversation.Event{Kind: conversation.Lost, N: last})
-	g.lease.Store(k.l.leases.Add(renewal.Spec{Lease: time.Minute, Period: -1, SentAt: time.Now(), Owner: g}))
+	if g.fix(&Lease{For: time.Minute, Period: -1}, time.Now()) {
+		t.Error("what is gone has a fixed lease")
+	}
 	if err := k.admit(t.Context(), next, w); err != errAgain {
 		t.Errorf("%v: it has the lock until %v", err, next.Deadline())
 		next.Exit(t.Context())
 		return
 	}
-	k.l.settled() // as Acquire does
+	k.leave(t.Context(), w) // as Acquire does
 }

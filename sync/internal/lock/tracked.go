@@ -120,7 +120,7 @@ func (l *Locks) Missing(ctx context.Context, some []*lettucecompat.Tracked) (the
 				case lettucecompat.OutcomeOK:
 					found.Store(true)
 				case lettucecompat.OutcomeGone:
-					l.gone(grants[i].lease.Load(), byTracking, r.Err)
+					l.gone(grants[i].lease, byTracking, r.Err)
 				}
 			}
 		})
