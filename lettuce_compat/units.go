@@ -1,6 +1,7 @@
 package lettucecompat
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strconv"
@@ -42,8 +43,11 @@ type UnitsStatement struct {
 	Have       Have
 	Units      int64 // with HaveUnit: so many it has, at least. Fewer in Redis are a loss
 	Keep, Want int64
-	Try        bool // refused instead of waiting in line
-	Again      bool // wait in line even if Redis leaves enough
+	// KeepOf and WantOf are the capacities of a Semaphore that what it keeps and wants counts with; 0: Terms.Capacity. The second
+	// is at most the first. If it is less, the client waits until what it wants fits in the lesser one.
+	KeepOf, WantOf int64
+	Try            bool // refused instead of waiting in line
+	Again          bool // wait in line even if Redis leaves enough
 	// Terms.Capacity says whether it is a Semaphore.
 	Terms *Terms
 	// LastToken is the last token that was handed out from the units in the process; 0 once a statement with it was answered.
@@ -88,9 +92,16 @@ var errUnits = errors.New("a statement is about 0 to the capacity of units, and 
 
 // valid reports whether a script may see s.
 func (s *UnitsStatement) valid() bool {
-	_, capacity := s.Terms.kind()
-	return capacity <= MostUnits && min(s.Units, s.Keep, s.Want, capacity-1) >= 0 && max(s.Units, s.Keep, s.Want) <= capacity &&
+	keepOf, wantOf := s.of()
+	return max(keepOf, s.Units) <= MostUnits && wantOf <= keepOf && min(s.Units, s.Keep, s.Want, wantOf-1) >= 0 && s.Keep <= keepOf && s.Want <= wantOf &&
 		(s.Have == HaveUnit) == (s.Units > 0) && (s.Have != HaveNothing || s.Keep == 0) && (!s.Again || s.Want > 0 && !s.Try)
+}
+
+// of returns the capacities that what it keeps and wants counts with.
+func (s *UnitsStatement) of() (keepOf, wantOf int64) {
+	_, own := s.Terms.kind()
+	wantOf = cmp.Or(s.WantOf, s.KeepOf, own)
+	return cmp.Or(s.KeepOf, wantOf), wantOf
 }
 
 // unitsRequest is the script with its arguments, which lua/units.lua lists. Arguments at the end that say nothing are
@@ -114,7 +125,11 @@ func (c *Client) unitsRequest(s *UnitsStatement, line string) *scriptRequest {
 		what = append(what, 'a')
 	}
 	var argvRoom [9]any
-	argv := append(argvRoom[:0], c.id, strconv.FormatUint(s.N, 10), strconv.FormatUint(s.Since, 10), string(what), terms.call, terms.text, terms.kind)
+	kind := terms.kind
+	if keepOf, wantOf := s.of(); wantOf != s.Terms.Capacity && s.Terms.Capacity > 0 || keepOf > wantOf && s.Keep > 0 {
+		kind = s.kind(keepOf, wantOf)
+	}
+	argv := append(argvRoom[:0], c.id, strconv.FormatUint(s.N, 10), strconv.FormatUint(s.Since, 10), string(what), terms.call, terms.text, kind)
 	if fence != "" {
 		argv = append(argv, terms.record)
 		if s.LastToken > 0 {
@@ -126,6 +141,16 @@ func (c *Client) unitsRequest(s *UnitsStatement, line string) *scriptRequest {
 	return k
 }
 
+// kind is terms.kind for other capacities than that of the terms.
+func (s *UnitsStatement) kind(keepOf, wantOf int64) string {
+	name, _ := s.Terms.kind()
+	text := name + " " + strconv.FormatInt(wantOf, 10)
+	if keepOf > wantOf && s.Keep > 0 {
+		text += " " + strconv.FormatInt(keepOf, 10)
+	}
+	return text
+}
+
 // parseUnits reads the answer of lua/units.lua.
 func (c *Client) parseUnits(s *UnitsStatement, cmd *command, left error) UnitsAnswer {
 	outcome, err := cmd.result(left)
@@ -135,7 +160,7 @@ func (c *Client) parseUnits(s *UnitsStatement, cmd *command, left error) UnitsAn
 	a, refusal, ok := UnitsAnswer{}, int64(0), false
 	switch v := cmd.Val().(type) {
 	case int64: // the most common answers are numbers
-		_, a.Capacity = s.Terms.kind()
+		_, a.Capacity = s.of()
 		if s.Want > 0 {
 			a.Word, a.Units, a.TTL, ok = WordHas, s.Want, s.Terms.Call, v == 1 && !s.Terms.Fenced
 		} else {

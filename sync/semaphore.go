@@ -16,7 +16,8 @@ import (
 // state. It must not be copied after first use. All methods are safe for concurrent use.
 //
 // Processes may give different capacities, as in a rolling deploy: the least of those who hold counts, for all, and each process
-// says by EventCapacity that another one counts with another. Within one Manager the capacity of a key in use is one.
+// says by EventCapacity that another one counts with another. So it is within a process: who comes in with a lesser capacity than those
+// inside waits until all of them, in all processes, fit in it, and it counts until the last one of that capacity has left.
 type Semaphore struct{ sharedLock }
 
 // Semaphore returns the semaphore of key with so many units and Config.Defaults. What NewSemaphore would refuse is reported

@@ -41,11 +41,10 @@ func (l *Locks) Shared(name string, s *Settings) *SharedKey {
 	}
 	k := &SharedKey{base: base{l: l, name: name, set: s}, ended: -linger}
 	whole := int32(0)
-	k.talk.Terms, k.talk.capacity = k.set.times, s.Capacity
-	if k.talk.capacity == 0 {
-		k.talk.capacity, whole = lettucecompat.AllUnits, lettucecompat.AllUnits
+	k.talk.Terms, k.least = k.set.times, s.Capacity
+	if s.Capacity == 0 {
+		k.least, whole = lettucecompat.AllUnits, lettucecompat.AllUnits
 	}
-	k.least = k.talk.capacity
 	k.refs.Store(1)
 	k.gate.Init(&queue.Policy{All: whole, Fair: s.Fair, Turn: s.MaxHandoffTime, Zero: l.zero})
 	l.shared[name] = k
@@ -95,7 +94,7 @@ func (k *SharedKey) demandLocked(now Moment) queue.Demand {
 		k.gate.Contended()
 		d = k.gate.Demand()
 	}
-	if d.Try && (now < Moment(k.talk.SilentUntil()) || d.Want > k.talk.capacity) { // a try waits for answers only, and none is to come
+	if d.Try && (now < Moment(k.talk.SilentUntil()) || d.Barred) { // a try waits for answers only, and none is to come
 		k.gate.Refuse(ErrRefused)
 		d = k.gate.Demand()
 	}
@@ -109,7 +108,7 @@ func (k *SharedKey) demandLocked(now Moment) queue.Demand {
 }
 
 // nextLocked takes what there is to state now. Where that is nothing, it returns nil and sets the timer.
-func (k *SharedKey) nextLocked() *conversation.Command {
+func (k *SharedKey) nextLocked() *unitsCommand {
 	for {
 		if k.lossy.Load() {
 			k.exitedLocked(k.cur.Load())
@@ -122,7 +121,7 @@ func (k *SharedKey) nextLocked() *conversation.Command {
 			if taken := k.l.number.Add(1); taken != n {
 				talk, s, until = k.talk.next(&d, taken, now)
 			}
-			if s.Keep < d.Units && !k.gate.Shrink(s.Keep) {
+			if talk.usable() && !k.gate.CountsWith(talk.of) || s.Keep < d.Units && !k.gate.Shrink(s.Keep) {
 				continue // somebody has come in
 			}
 			if s.Keep == 0 && before {
@@ -214,6 +213,9 @@ func (k *SharedKey) State() SharedState {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	s := SharedState{Demand: k.gate.Demand(), Capacity: k.least, Held: k.cur.Load(), Valid: k.talk.usable()}
+	if of := k.talk.of; s.Valid && of > 0 {
+		s.Capacity = min(s.Capacity, of) // a call says no other one's
+	}
 	if g := s.Held; g != nil {
 		for o := range g.owners {
 			s.Entries += o.Entered()

@@ -11,10 +11,10 @@ import (
 // hasUnits is a conversation that has some units of seven, since the moment 0.
 func hasUnits(t *testing.T, units int64) sharedTalk {
 	t.Helper()
-	c := sharedTalk{capacity: 7}
+	c := sharedTalk{}
 	c.Terms = Terms{Lease: 30 * time.Second, Call: 2 * time.Second, Life: 30 * time.Second}
 	c, _, _ = c.next(&queue.Demand{Waiting: 1, Want: units}, 1, 0)
-	c, f := c.handle(conversation.Event{Kind: conversation.Has, N: 1, Record: 1, Units: units, Lease: 2 * time.Second}, false, 0)
+	c, f := c.handle(conversation.Event{Kind: conversation.Has, N: 1, Record: 1, Units: units, Lease: 2 * time.Second}, false, 0, 0)
 	if f != conversation.Granted {
 		t.Fatal(f)
 	}
@@ -55,11 +55,11 @@ func TestUnits_S23_WaitsAgain(t *testing.T) {
 // Nobody asks Redis for more units than there are: somebody of this process has to leave first.
 func TestUnits_S28_FirstSomebodyLeaves(t *testing.T) {
 	c := hasUnits(t, 5)
-	d := &queue.Demand{Units: 5, Used: 5, Keep: 5, Waiting: 1, Want: 8}
+	d := &queue.Demand{Units: 5, Used: 5, Keep: 5, Waiting: 1, Want: 8, Barred: true}
 	if _, s, _ := c.next(d, 2, 0); s.N > 0 {
 		t.Errorf("states %v", s)
 	}
-	d.Want = 7
+	d.Want, d.Barred = 7, false
 	if _, s, _ := c.next(d, 2, 0); s.N == 0 || s.Want != 7 {
 		t.Errorf("states %v", s)
 	}

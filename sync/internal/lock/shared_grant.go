@@ -177,7 +177,7 @@ func (g *SharedHeld) Lost(c renewal.Cause) {
 		left = max(time.Until(c.Deadline)+k.set.Lease.Margin, 0)
 	}
 	k.mu.Lock()
-	k.talk, _ = k.talk.handle(conversation.Event{Kind: conversation.Ended, N: g.n, Lease: left}, false, k.l.now())
+	k.talk, _ = k.talk.handle(conversation.Event{Kind: conversation.Ended, N: g.n, Lease: left}, false, 0, k.l.now())
 	k.exitedLocked(g)
 	k.mu.Unlock()
 	k.kick()
@@ -194,7 +194,7 @@ func (g *SharedHeld) report(l *Loss) {
 func (k *SharedKey) exitedLocked(g *SharedHeld) {
 	if g.loss != nil && len(g.owners) == 0 && !k.gate.Demand().Lost {
 		k.lossy.Store(false)
-		k.talk, _ = k.talk.handle(conversation.Event{Kind: conversation.Exited, N: g.n}, false, k.l.now())
+		k.talk, _ = k.talk.handle(conversation.Event{Kind: conversation.Exited, N: g.n}, false, 0, k.l.now())
 	}
 }
 

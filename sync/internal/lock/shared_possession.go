@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync/atomic"
@@ -19,6 +20,7 @@ type Share struct {
 	// Stay is that in the queue. The caller sets Goroutine, 0 if none is named in reports, Kind, and Need: of an RWMutex 1 to
 	// read, lettucecompat.AllUnits to write. See Downgrade.
 	queue.Stay
+	Of       int64        // the capacity of a Semaphore with which it counts; 0: that of the key's settings
 	CallSite string       // "" unless call sites are recorded
 	Holder   SharedHolder // nil: nobody is notified
 
@@ -44,7 +46,7 @@ func (s *Share) whole() bool { return s.Need == lettucecompat.AllUnits }
 
 // Acquire brings s in, or returns why it is not, as Key.Acquire does. Its caller has a reference on k meanwhile.
 func (k *SharedKey) Acquire(ctx context.Context, s *Share) error {
-	return k.enter(ctx, &s.Stay, s, func(w *queue.Waiter) (ok bool, wait time.Duration) {
+	return k.enter(ctx, &s.Stay, s.Of, s, func(w *queue.Waiter) (ok bool, wait time.Duration) {
 		now := k.l.leases.Now()
 		k.mu.Lock()
 		defer k.mu.Unlock()
@@ -62,24 +64,25 @@ func (k *SharedKey) Acquire(ctx context.Context, s *Share) error {
 	}, func() { k.gate.Leave(&s.Stay) })
 }
 
-// Enter brings in so many units that nobody knows by name: a reader of an RWMutex, or permits of a Semaphore. Nobody can
-// notify them of a loss, which keeps others of this process out until they have left. Otherwise it is as Acquire.
-func (k *SharedKey) Enter(ctx context.Context, kind queue.Kind, units int64) error {
+// Enter brings in so many units that nobody knows by name: a reader of an RWMutex, or permits of a Semaphore of that
+// capacity. Nobody can notify them of a loss, which keeps others of this process out until they have left. Otherwise it is as
+// Acquire.
+func (k *SharedKey) Enter(ctx context.Context, kind queue.Kind, units, of int64) error {
 	if k.Join() { // never of a Semaphore
 		return nil
 	}
-	return k.enter(ctx, &queue.Stay{Kind: kind | queue.NoNotify, Need: int32(units)}, nil, func(*queue.Waiter) (bool, time.Duration) {
+	return k.enter(ctx, &queue.Stay{Kind: kind | queue.NoNotify, Need: int32(units)}, of, nil, func(*queue.Waiter) (bool, time.Duration) {
 		g := k.cur.Load()
 		return g != nil && g.lease.Valid(k.l.leases.Now()), 0
-	}, func() { k.leave(units) })
+	}, func() { k.leave(units, of) })
 }
 
 // enter brings the stay in, which note is to name. admits decides whether what the gate has let it in by can be relied on; if
 // not, out leaves again.
-func (k *SharedKey) enter(ctx context.Context, stay *queue.Stay, note any, admits func(*queue.Waiter) (bool, time.Duration), out func()) error {
+func (k *SharedKey) enter(ctx context.Context, stay *queue.Stay, of int64, note any, admits func(*queue.Waiter) (bool, time.Duration), out func()) error {
 	came := k.l.now()
 	w := k.l.waiters.Get().(*queue.Waiter)
-	w.Stay, w.Note = stay, note
+	w.Stay, w.Of, w.Note = stay, cmp.Or(of, k.set.Capacity), note
 	for first := true; ; first = false {
 		if k.l.closing.Load() && (first || w.Kind.IsRefusable()) { // who is parked in Lock stays parked
 			k.kick() // an attempt in vain to join may have hidden the last one who left
@@ -152,17 +155,17 @@ func (k *SharedKey) gaveUp(came Moment, err error) error {
 	return err
 }
 
-func (k *SharedKey) leave(units int64) queue.Order {
+func (k *SharedKey) leave(units, of int64) queue.Order {
 	if k.set.Capacity == 0 {
-		return k.gate.ReleaseShared(1)
+		return k.gate.ReleaseShared(1, 0)
 	}
-	k.gate.ReleaseShared(units)
+	k.gate.ReleaseShared(units, of)
 	return queue.Restate
 }
 
 // Leave is the way out of what came in by Enter. Where units go back because of that, it returns after the answer, as Exit
 // does: a program that ends then leaves nothing that others wait for. It returns the grant if that was lost before.
-func (k *SharedKey) Leave(units int64) (lost *SharedHeld) {
+func (k *SharedKey) Leave(units, of int64) (lost *SharedHeld) {
 	g := k.cur.Load()
 	if g != nil {
 		// As in Owner.Exit both clocks are read: a process that was stopped or suspended learns here that its units are lost.
@@ -173,7 +176,7 @@ func (k *SharedKey) Leave(units int64) (lost *SharedHeld) {
 			lost = g
 		}
 	}
-	if k.leave(units) != queue.Nothing || k.lossy.Load() {
+	if k.leave(units, of) != queue.Nothing || k.lossy.Load() {
 		g := k.cur.Load()
 		k.giveBack(g, nil, true, func() { k.exitedLocked(g) })
 	}

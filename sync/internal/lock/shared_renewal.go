@@ -64,7 +64,7 @@ func (q *asked) answered(r lettucecompat.RenewReply) renewal.Result {
 		if settled && !q.open {
 			k.talk.contention = k.talk.contention.Answered(q.last, r.Contended)
 			if r.Units > q.units {
-				k.talk, _ = k.talk.handle(conversation.Event{Kind: conversation.Surplus}, false, k.l.now())
+				k.talk, _ = k.talk.handle(conversation.Event{Kind: conversation.Surplus}, false, 0, k.l.now())
 			}
 		}
 		k.gate.Renewed(k.talk.contended(), g.deadline())

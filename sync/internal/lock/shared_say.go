@@ -11,11 +11,11 @@ import (
 // This file is how a statement about units is sent, and what its answer means: say.go has that of a Mutex.
 
 // say sends s, takes in the answer, and states what comes next. mayBeHeld is as in lettucecompat.UnitsStatement.
-func (k *SharedKey) say(s *conversation.Command, mayBeHeld bool) {
+func (k *SharedKey) say(s *unitsCommand, mayBeHeld bool) {
 	k.l.wire.Subscribe()
 	wire := lettucecompat.UnitsStatement{
 		Key: k.name, N: s.N, Since: s.Names(), Units: s.Have, Keep: s.Keep, Want: s.Want, Again: s.Again, Try: s.Try,
-		Terms: &k.set.Wire, Timeout: k.set.Timeout, MayBeHeld: mayBeHeld,
+		KeepOf: s.keepOf, WantOf: s.wantOf, Terms: &k.set.Wire, Timeout: k.set.Timeout, MayBeHeld: mayBeHeld,
 	}
 	switch {
 	case s.Have > 0:
@@ -63,7 +63,7 @@ func (k *SharedKey) event(a *lettucecompat.UnitsAnswer, n uint64) conversation.E
 }
 
 // refuse is as that of a Key.
-func (k *SharedKey) refuse(s *conversation.Command, a *lettucecompat.UnitsAnswer) {
+func (k *SharedKey) refuse(s *unitsCommand, a *lettucecompat.UnitsAnswer) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {
@@ -84,18 +84,27 @@ func (k *SharedKey) refuse(s *conversation.Command, a *lettucecompat.UnitsAnswer
 func (k *SharedKey) hear(e conversation.Event, contended bool) { k.take(e, contended, nil, nil) }
 
 // take is hear. s is what e answers, if it is an answer, and a that as it came.
-func (k *SharedKey) take(e conversation.Event, contended bool, s *conversation.Command, a *lettucecompat.UnitsAnswer) {
+func (k *SharedKey) take(e conversation.Event, contended bool, s *unitsCommand, a *lettucecompat.UnitsAnswer) {
 	k.mu.Lock()
 	before := k.talk
 	var f conversation.Effect
-	k.talk, f = k.talk.handle(e, contended, k.l.now())
+	of := int64(0)
+	if s != nil {
+		if of = s.keepOf; a.Word == lettucecompat.WordHas {
+			of = s.wantOf
+		}
+	}
+	k.talk, f = k.talk.handle(e, contended, of, k.l.now())
 	if !k.busy && k.talk.State != conversation.Idle && !k.stirLocked() {
 		k.talk = before
 		k.mu.Unlock()
 		return
 	}
 	now, g := k.talk.Grant, k.cur.Load()
-	more := k.talk.units() > before.units()
+	more := k.talk.units() > before.units() || k.talk.units() > 0 && k.talk.of < before.of
+	if k.talk.usable() {
+		k.gate.CountsWith(k.talk.of)
+	}
 	called := more && (e.Kind == conversation.Called || before.InLine && s != nil)
 	failed, givenUp, missing := k.freedLocked(s, e, f, a)
 	switch {
@@ -120,19 +129,23 @@ func (k *SharedKey) take(e conversation.Event, contended bool, s *conversation.C
 			k.gate.Renewed(k.talk.contended(), g.deadline())
 		}
 	}
-	here, there := k.set.Capacity, int64(0)
+	here, there := int64(0), int64(0)
 	if s != nil {
 		k.flying--
 		if s.N == k.talk.LastCommand().N { // who gives up is not notified of an older one
 			k.answer = a
 		}
-		if there = a.Capacity; there > 0 {
+		if a.Capacity > 0 && s.Want > 0 {
+			here, there = of, a.Capacity
+			if a.Units == 0 {
+				here = s.wantOf
+			}
 			k.least = there
 		}
 	}
 	k.mu.Unlock()
 	r := k.l.cfg.Reporter
-	if here > 0 && there > 0 && there != here {
+	if here > 0 && there != here { // 0: an RWMutex
 		r.Capacity(k, here, there)
 	}
 	if called {
@@ -151,7 +164,7 @@ func (k *SharedKey) take(e conversation.Event, contended bool, s *conversation.C
 // freedLocked concludes how what is given back has ended, and returns of which grant that has failed for the first time, was
 // given up, or was not there. The others are as in take, and f is what e means. The answer to a command of before, which a call
 // has overtaken, says nothing of that.
-func (k *SharedKey) freedLocked(s *conversation.Command, e conversation.Event, f conversation.Effect, a *lettucecompat.UnitsAnswer) (failed, givenUp, missing *giving) {
+func (k *SharedKey) freedLocked(s *unitsCommand, e conversation.Event, f conversation.Effect, a *lettucecompat.UnitsAnswer) (failed, givenUp, missing *giving) {
 	b, r := k.freeing, ExitResult{}
 	switch {
 	case b == nil || s == nil && f != conversation.GivenUp || s != nil && s.N < b.n:

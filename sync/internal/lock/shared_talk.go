@@ -17,7 +17,6 @@ const (
 // nobody uses, and when Redis is asked whether another client waits. It is a plain value, too.
 type sharedTalk struct {
 	conversation.Conversation
-	capacity   int64
 	contention conversation.Contention
 	linger     conversation.Linger
 	idle       bool // nobody used the units when they were to be renewed
@@ -26,6 +25,18 @@ type sharedTalk struct {
 	admissions uint32 // of the gate when it was asked by a renewal
 	lastShown  uint64 // the last answer or call that showed the units
 	lastServed uint64 // the last answer or call that counted
+	of         int64  // the capacity that the units count with in Redis, or less. With a place: those that a call may give, or less
+	sent       ofUnits
+}
+
+// ofUnits are the capacities of a Semaphore that what a command keeps and wants counts with. The second is at most the first. If it
+// is less, Redis has to give what is kept anew.
+type ofUnits struct{ keepOf, wantOf int64 }
+
+// unitsCommand is a command about units.
+type unitsCommand struct {
+	conversation.Command
+	ofUnits
 }
 
 // usable reports whether owners may rely on the units.
@@ -44,7 +55,7 @@ func (c *sharedTalk) contended() bool { return c.contention.Waits }
 
 // demand returns what d means for the conversation, and when to ask again.
 func (c *sharedTalk) demand(d *queue.Demand, now Moment) (conversation.Linger, conversation.Demand, Moment) {
-	waits := d.Waiting > 0 && d.Want <= c.capacity // otherwise somebody of this process has to leave first
+	waits := d.Waiting > 0 && !d.Barred // otherwise somebody of this process has to leave first
 	u := conversation.Use{Used: d.Used, Readers: d.Readers > 0, Waiting: waits, Idle: d.Idle, Admissions: d.Admissions}
 	if c.usable() {
 		u.Units = c.Units
@@ -55,6 +66,9 @@ func (c *sharedTalk) demand(d *queue.Demand, now Moment) (conversation.Linger, c
 		demand.Want, demand.Try = max(keep, d.Want), d.Try
 		demand.Again = d.Again && demand.Want == keep
 	}
+	of := c.ofUnits(d)
+	demand.Anew = c.Units > 0 && of.wantOf < of.keepOf
+	demand.News = c.usable() && of.keepOf > c.of || c.InLine && of.wantOf != c.sent.wantOf
 	if c.idle && d.Used == 0 && d.Waiting == 0 { // what nobody uses is never renewed
 		demand.Keep, demand.Want = 0, 0
 	}
@@ -64,6 +78,15 @@ func (c *sharedTalk) demand(d *queue.Demand, now Moment) (conversation.Linger, c
 	return l, demand, at
 }
 
+// ofUnits returns the capacities that count. What Redis has given of a capacity may be too much for a lesser one.
+func (c *sharedTalk) ofUnits(d *queue.Demand) ofUnits {
+	of := ofUnits{max(d.KeepOf, c.of), max(d.KeepOf, c.of)}
+	if d.Waiting > 0 && !d.Barred {
+		of.wantOf = d.WantOf
+	}
+	return of
+}
+
 // gives reports whether the next command gives units back.
 func (c *sharedTalk) gives(d *queue.Demand, now Moment) bool {
 	_, demand, _ := c.demand(d, now)
@@ -71,11 +94,18 @@ func (c *sharedTalk) gives(d *queue.Demand, now Moment) bool {
 }
 
 // next returns the command to send now: see conversation.Conversation.Next.
-func (c sharedTalk) next(d *queue.Demand, n uint64, now Moment) (sharedTalk, conversation.Command, Moment) {
+func (c sharedTalk) next(d *queue.Demand, n uint64, now Moment) (sharedTalk, unitsCommand, Moment) {
 	l, demand, at := c.demand(d, now)
 	c.linger = l
-	talk, cmd, until := c.Next(demand, n, conversation.Moment(now))
-	c.Conversation, c.idle = talk, false
+	talk, next, until := c.Next(demand, n, conversation.Moment(now))
+	cmd := unitsCommand{next, c.ofUnits(d)}
+	if c.Conversation, c.idle = talk, false; cmd.N > 0 {
+		c.sent = cmd.ofUnits
+		if cmd.Keep == 0 {
+			c.of = cmd.wantOf
+		}
+		c.of = max(c.of, cmd.keepOf)
+	}
 	return c.settled(), cmd, min(Moment(until), at)
 }
 
@@ -89,14 +119,21 @@ func (c *sharedTalk) asks(d *queue.Demand, now Moment) bool {
 	return true
 }
 
-// handle takes in an event: see conversation.Conversation.Handle. contended: another client waits, an answer or call says.
-func (c sharedTalk) handle(e conversation.Event, contended bool, now Moment) (sharedTalk, conversation.Effect) {
+// handle takes in an event: see conversation.Conversation.Handle. contended: another client waits, an answer or call says. of:
+// the units of an answer count with that capacity.
+func (c sharedTalk) handle(e conversation.Event, contended bool, of int64, now Moment) (sharedTalk, conversation.Effect) {
 	answers := e.Kind < conversation.Silence && c.Unanswered() && e.N == c.LastCommand().N
 	if answers || e.Kind == conversation.Called && c.Believes(e.N) {
 		c.contention, c.lastServed = c.contention.Answered(e.N, contended), e.N
 	}
 	if answers {
 		c.answeredAt, c.askedAt = now, now
+	}
+	switch {
+	case answers && e.Units > 0 && of > 0:
+		c.of = of
+	case answers && e.Units == 0, e.Kind == conversation.Called && e.N == c.LastCommand().N:
+		c.of = c.sent.wantOf
 	}
 	talk, f := c.Handle(e, conversation.Moment(now))
 	if c.Conversation = talk; (answers || e.Kind == conversation.Called) && c.Units > 0 {
@@ -107,6 +144,9 @@ func (c sharedTalk) handle(e conversation.Event, contended bool, now Moment) (sh
 
 // settled forgets what was known of units that the client does not have any more.
 func (c sharedTalk) settled() sharedTalk {
+	if c.units() == 0 && !c.InLine && !c.Unanswered() {
+		c.of = 0
+	}
 	if c.units() == 0 {
 		c.contention.Waits = false
 	}
