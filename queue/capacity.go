@@ -8,72 +8,78 @@ import (
 // semaphore is what a Synchronizer of a Semaphore has beside: those who use it may count with different capacities. Guarded by its
 // mu.
 type semaphore struct {
-	units map[int64]int64 // inside, by the capacity with which they count. Most often that is one
-	named map[*Stay]int64 // the capacities of those who can be notified of a loss, but for the usual one
+	held  capacities      // of those inside who can be notified of a loss
+	loose capacities      // and of those who cannot
+	named map[*Stay]int64 // the capacities of the former, but for the usual one
 	usual int64           // what the first one has counted with
-	of    int64           // the capacity that the granted units count with: who counts with less does not come in by them
+	of    int64           // the capacity that the granted units count with: who counts with less does not come in by them. 0: there are none
 
 	statedKeepOf, statedWantOf int64 // as Synchronizer.statedKeep
+}
+
+// capacities are units by the capacity with which they count. Most often that is one.
+type capacities map[int64]int64
+
+// take takes at most so many units off those that count with of, and returns how many.
+func (c capacities) take(of, units int64) int64 {
+	units = min(units, c[of])
+	if c[of] -= units; c[of] == 0 {
+		delete(c, of)
+	}
+	return units
+}
+
+// least returns the least of them, math.MaxInt64 if there are no units.
+func (c capacities) least() int64 {
+	least := int64(math.MaxInt64)
+	for of := range c {
+		least = min(least, of)
+	}
+	return least
 }
 
 // add notes that w is inside.
 func (o *semaphore) add(w *Waiter) {
 	of := w.Of
-	if of == 0 {
+	switch o.usual = cmp.Or(o.usual, of); {
+	case of == 0:
 		return
-	}
-	o.usual = cmp.Or(o.usual, of)
-	if w.Kind.CanNotify() && of != o.usual {
+	case !w.Kind.CanNotify():
+		o.loose[of] += int64(w.Need)
+		return
+	case of != o.usual:
 		o.named[w.Stay] = of
 	}
-	o.units[of] += int64(w.Need)
+	o.held[of] += int64(w.Need)
 }
 
 // remove notes that w is not inside any more, of those who can be notified of a loss.
 func (o *semaphore) remove(w *Stay) {
 	of := cmp.Or(o.named[w], o.usual)
 	delete(o.named, w)
-	o.take(of, int64(w.Need))
+	o.held.take(of, int64(w.Need))
 }
 
-// release takes so many units off, first of those who count with of, then of those who count with least.
+// release takes so many units off those who cannot be notified, first of who counts with of, then of who counts with least.
 func (o *semaphore) release(units, of int64) {
-	units -= o.take(of, units)
-	for units > 0 && len(o.units) > 0 {
-		units -= o.take(o.least(), units)
+	units -= o.loose.take(of, units)
+	for units > 0 && len(o.loose) > 0 {
+		units -= o.loose.take(o.loose.least(), units)
 	}
 }
 
-// lose notes that nobody is inside any more who can be notified of a loss: they have so many units.
-func (o *semaphore) lose(held int64) {
-	for w, of := range o.named {
-		o.take(of, int64(w.Need))
-		held -= int64(w.Need)
-	}
+// lose notes that the units are gone, and nobody is inside any more who can be notified of that.
+func (o *semaphore) lose() {
 	clear(o.named)
-	o.take(o.usual, held)
-}
-
-// take takes at most so many units off those who count with of, and returns how many.
-func (o *semaphore) take(of, units int64) int64 {
-	units = min(units, o.units[of])
-	if o.units[of] -= units; o.units[of] == 0 {
-		delete(o.units, of)
-	}
-	return units
+	clear(o.held)
+	o.of = 0
 }
 
 // least returns the least capacity that those inside count with, math.MaxInt64 if nobody is inside.
-func (o *semaphore) least() int64 {
-	least := int64(math.MaxInt64)
-	for of := range o.units {
-		least = min(least, of)
-	}
-	return least
-}
+func (o *semaphore) least() int64 { return min(o.held.least(), o.loose.least()) }
 
-// need adds to n what it says of capacities. head is the first waiter, or nil, and those inside need so many units with it.
-func (o *semaphore) need(n *need, head *Waiter, with int64) {
+// need adds to n what it says of capacities. head is the first waiter, or nil, and those inside use so many units.
+func (o *semaphore) need(n *need, head *Waiter, used int32) {
 	least := o.least()
 	if n.keepOf = least; least == math.MaxInt64 {
 		n.keepOf = o.of
@@ -82,11 +88,14 @@ func (o *semaphore) need(n *need, head *Waiter, with int64) {
 		return
 	}
 	of := min(least, head.Of)
-	if with > of {
+	if int64(used)+int64(head.Need) > of {
 		n.flags |= needBarred
 		return
 	}
-	n.keep, n.keepOf, n.wantOf = int32(min(int64(n.keep), of)), min(least, max(o.of, of)), of // what is more than that goes back first
+	n.keepOf, n.wantOf = min(least, max(o.of, of)), of
+	if n.wantOf < n.keepOf { // what nobody uses would have to fit, too
+		n.keep = used
+	}
 }
 
 // restated reports whether what n says of capacities differs from what was stated last, and is stated now.

@@ -38,11 +38,7 @@ func (s *Synchronizer) needLocked() (n need) {
 		n.keep = used
 	}
 	if s.p.sem != nil {
-		with := int64(0)
-		if head != nil {
-			with = int64(s.withLocked(head))
-		}
-		s.p.sem.need(&n, head, with)
+		s.p.sem.need(&n, head, used)
 	}
 	n.want = n.keep
 	if head != nil {
@@ -152,6 +148,9 @@ func (s *Synchronizer) Shrink(keep int64) bool {
 		if keep == 0 {
 			s.grant.Store(0)
 			s.contended, s.over, s.lingers = false, false, false
+			if s.p.sem != nil {
+				s.p.sem.of = 0
+			}
 		}
 	}
 	s.settleLocked(false) // the caller states what is needed now
@@ -186,7 +185,7 @@ func (s *Synchronizer) Lose(grant uint64) (who *Stay, order Order) {
 		s.word.And(^uint64(exclusiveBit))
 	}
 	if s.p.sem != nil {
-		s.p.sem.lose(int64(s.held))
+		s.p.sem.lose()
 	}
 	s.losses++
 	s.units, s.held, s.contended, s.over, s.lingers, s.lost = 0, 0, false, false, false, true

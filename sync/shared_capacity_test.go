@@ -245,3 +245,31 @@ func TestCapacity_NobodySeesMoreThanItsOwn(t *testing.T) {
 		}
 	})
 }
+
+// What its own process has unused does not keep a lesser one out.
+func TestCapacity_UnusedUnitsDoNotKeepItOut(t *testing.T) {
+	for name, acquire := range map[string]func(*anteroom.Semaphore) (theHold, error){
+		"Acquire":    func(s *anteroom.Semaphore) (theHold, error) { return s.Acquire(bg, 1) },
+		"TryAcquire": func(s *anteroom.Semaphore) (theHold, error) { return s.TryAcquire(bg, 1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				m, _ := manager(t, s.client(), anteroom.Config{})
+				other, _ := manager(t, s.client(), anteroom.Config{})
+				x := must[theHold](t)(other.Semaphore("k", 5).Acquire(bg, 1))
+				large := m.Semaphore("k", 5)
+				a := must[theHold](t)(large.Acquire(bg, 1))
+				b := must[theHold](t)(large.Acquire(bg, 3))
+				ok(t, b.Release(bg)) // its units stay for 10 ms
+				begin := time.Now()
+				c, err := acquire(m.Semaphore("k", 3))
+				if d := time.Since(begin); err != nil || d > 10*time.Millisecond {
+					t.Fatalf("three units of three: %v, after %v", err, d)
+				}
+				for _, h := range []theHold{a, c, x} {
+					ok(t, h.Release(bg))
+				}
+			})
+		})
+	}
+}

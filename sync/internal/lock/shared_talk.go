@@ -100,11 +100,7 @@ func (c sharedTalk) next(d *queue.Demand, n uint64, now Moment) (sharedTalk, uni
 	talk, next, until := c.Next(demand, n, conversation.Moment(now))
 	cmd := unitsCommand{next, c.ofUnits(d)}
 	if c.Conversation, c.idle = talk, false; cmd.N > 0 {
-		c.sent = cmd.ofUnits
-		if cmd.Keep == 0 {
-			c.of = cmd.wantOf
-		}
-		c.of = max(c.of, cmd.keepOf)
+		c.sent, c.of = cmd.ofUnits, cmd.keepOf
 	}
 	return c.settled(), cmd, min(Moment(until), at)
 }
