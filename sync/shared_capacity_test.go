@@ -1,7 +1,9 @@
 package anteroom_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -202,47 +204,128 @@ func TestCapacity_WhatIsNotReconciled(t *testing.T) {
 	})
 }
 
-// Goroutines of several processes with several capacities: nobody is ever inside beside more than its own.
+// crowd is goroutines of several processes with several capacities, by every way in. Nobody is ever inside beside more than its own.
+type crowd struct {
+	t      *testing.T
+	mu     sync.Mutex
+	inside map[int64]int64 // units by capacity
+	used   int64
+}
+
+func (c *crowd) comes(of, n int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.inside[of] += n
+	c.used += n
+	for of, units := range c.inside {
+		if units > 0 && c.used > of {
+			c.t.Errorf("%d units inside, %d of them by who counts with %d", c.used, units, of)
+		}
+	}
+}
+
+func (c *crowd) leaves(of, n int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.inside[of] -= n
+	c.used -= n
+}
+
+func (c *crowd) visit(m *anteroom.Manager, r *rand.Rand) {
+	of := 2 + r.Int64N(4)
+	s, n, leave := m.Semaphore("k", of), 1+r.Int64N(of), func() {}
+	ctx, cancel := context.WithTimeout(bg, time.Duration(1+r.IntN(30))*time.Millisecond)
+	defer cancel()
+	var h theHold
+	var err error
+	switch r.IntN(6) {
+	case 0:
+		h, err = s.TryAcquire(bg, n)
+	case 1:
+		h, err = s.Acquire(ctx, n)
+	case 2:
+		err = s.Weighted().Acquire(ctx, n)
+		leave = func() { s.Weighted().Release(n) }
+	case 3:
+		ok(c.t, s.Weighted().Acquire(bg, n))
+		leave = func() { s.Weighted().Release(n) }
+	default:
+		h = must[theHold](c.t)(s.Acquire(bg, n))
+	}
+	if err != nil {
+		return
+	}
+	if h != nil {
+		leave = func() { ok(c.t, h.Release(bg)) }
+	}
+	c.comes(of, n)
+	time.Sleep(time.Duration(r.IntN(10)) * time.Millisecond)
+	c.leaves(of, n)
+	leave()
+	time.Sleep(time.Duration(r.IntN(20)) * time.Millisecond)
+}
+
+func (c *crowd) visits(s *embedded, seed uint64, rounds int) {
+	var all sync.WaitGroup
+	for i := range uint64(3) {
+		m, _ := manager(c.t, s.client(), anteroom.Config{})
+		for g := range uint64(4) {
+			r := rand.New(rand.NewPCG(seed, i<<8|g))
+			all.Go(func() {
+				for range rounds {
+					c.visit(m, r)
+				}
+			})
+		}
+	}
+	all.Wait()
+	time.Sleep(time.Second)
+	synctest.Wait()
+	if s.Exists("k") {
+		c.t.Error("something is left")
+	}
+}
+
 func TestCapacity_NobodySeesMoreThanItsOwn(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
-		var mu sync.Mutex
-		inside, used := map[int64]int64{}, int64(0) // units by capacity
-		var all sync.WaitGroup
-		for i := range 3 {
-			m, _ := manager(t, s.client(), anteroom.Config{})
-			for g := range 4 {
-				r := rand.New(rand.NewPCG(uint64(i), uint64(g)))
-				all.Go(func() {
-					for range 12 {
-						capacity := 2 + r.Int64N(4)
-						n := 1 + r.Int64N(capacity)
-						h := must[theHold](t)(m.Semaphore("k", capacity).Acquire(bg, n))
-						mu.Lock()
-						inside[capacity] += n
-						used += n
-						for of, units := range inside {
-							if units > 0 && used > of {
-								t.Errorf("%d units inside, %d of them by who counts with %d", used, units, of)
-							}
-						}
-						mu.Unlock()
-						time.Sleep(time.Duration(r.IntN(10)) * time.Millisecond)
-						mu.Lock()
-						inside[capacity] -= n
-						used -= n
-						mu.Unlock()
-						ok(t, h.Release(bg))
-						time.Sleep(time.Duration(r.IntN(20)) * time.Millisecond)
-					}
-				})
-			}
+		c := &crowd{t: t, inside: map[int64]int64{}}
+		c.visits(s, 1, 12)
+	})
+}
+
+func TestCapacity_NobodySeesMoreThanItsOwn_Lab(t *testing.T) {
+	for seed := range uint64(20) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				c := &crowd{t: t, inside: map[int64]int64{}}
+				c.visits(s, seed, 40)
+			})
+		})
+	}
+}
+
+// Before Redis is told that a larger capacity counts again, nobody comes in any more by the lesser one: others may have more already.
+func TestCapacity_ALargerOneOnItsWay(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.client(), anteroom.Config{})
+		small, large := m.Semaphore("k", 3), m.Semaphore("k", 5)
+		a := must[theHold](t)(small.Acquire(bg, 1))
+		b := must[theHold](t)(large.Acquire(bg, 1))
+		c := must[theHold](t)(large.Acquire(bg, 1))
+		ok(t, c.Release(bg)) // its unit stays for 10 ms
+		s.net.BlackHole()
+		ok(t, a.Release(bg)) // the statement has no answer
+		if h, err := small.TryAcquire(bg, 1); err == nil {
+			t.Error("it is in, and others may have three more")
+			ok(t, h.Release(bg))
 		}
-		all.Wait()
-		time.Sleep(time.Second)
-		synctest.Wait()
-		if s.Exists("k") {
-			t.Error("something is left")
+		s.net.Heal()
+		d := must[theHold](t)(small.Acquire(bg, 1))
+		if info := must[anteroom.Info](t)(m.Inspect(bg, "k")); info.Capacity != 3 {
+			t.Errorf("%+v", info)
 		}
+		ok(t, b.Release(bg))
+		ok(t, d.Release(bg))
 	})
 }
 
@@ -272,4 +355,28 @@ func TestCapacity_UnusedUnitsDoNotKeepItOut(t *testing.T) {
 			})
 		})
 	}
+}
+
+// When the last one with a lesser capacity has left, and another one of its process has its units, other processes learn of that.
+func TestCapacity_ALargerOneCountsAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.client(), anteroom.Config{})
+		other, _ := manager(t, s.client(), anteroom.Config{})
+		small, large := m.Semaphore("k", 3), m.Semaphore("k", 5)
+		a := must[theHold](t)(small.Acquire(bg, 1))
+		b := must[theHold](t)(large.Acquire(bg, 2))
+		in := make(chan theHold, 1)
+		go func() { in <- must[theHold](t)(large.Acquire(bg, 1)) }()
+		synctest.Wait()
+		ok(t, a.Release(bg))
+		c := <-in
+		synctest.Wait()
+		x, err := other.Semaphore("k", 5).TryAcquire(bg, 2)
+		if err != nil {
+			t.Fatalf("two of five beside three: %v", err)
+		}
+		for _, h := range []theHold{b, c, x} {
+			ok(t, h.Release(bg))
+		}
+	})
 }
