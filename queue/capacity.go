@@ -3,6 +3,7 @@ package queue
 import (
 	"cmp"
 	"math"
+	"slices"
 )
 
 // semaphore is what a Synchronizer of a Semaphore has beside: those who use it may count with different capacities. Guarded by its
@@ -17,23 +18,38 @@ type semaphore struct {
 	statedKeepOf, statedWantOf int64 // as Synchronizer.statedKeep
 }
 
-// capacities are units by the capacity with which they count. Most often that is one.
-type capacities map[int64]int64
+// capacities are units by the capacity with which they count, each once. Most often that is one, and never are they many.
+type capacities []struct{ of, units int64 }
+
+func (c *capacities) add(of, units int64) {
+	for i := range *c {
+		if (*c)[i].of == of {
+			(*c)[i].units += units
+			return
+		}
+	}
+	*c = append(*c, struct{ of, units int64 }{of, units})
+}
 
 // take takes at most so many units off those that count with of, and returns how many.
-func (c capacities) take(of, units int64) int64 {
-	units = min(units, c[of])
-	if c[of] -= units; c[of] == 0 {
-		delete(c, of)
+func (c *capacities) take(of, units int64) int64 {
+	for i, u := range *c {
+		if u.of == of && units < u.units {
+			(*c)[i].units -= units
+			return units
+		} else if u.of == of {
+			*c = slices.Delete(*c, i, i+1)
+			return u.units
+		}
 	}
-	return units
+	return 0
 }
 
 // least returns the least of them, math.MaxInt64 if there are no units.
 func (c capacities) least() int64 {
 	least := int64(math.MaxInt64)
-	for of := range c {
-		least = min(least, of)
+	for _, u := range c {
+		least = min(least, u.of)
 	}
 	return least
 }
@@ -45,12 +61,12 @@ func (o *semaphore) add(w *Waiter) {
 	case of == 0:
 		return
 	case !w.Kind.CanNotify():
-		o.loose[of] += int64(w.Need)
+		o.loose.add(of, int64(w.Need))
 		return
 	case of != o.usual:
 		o.named[w.Stay] = of
 	}
-	o.held[of] += int64(w.Need)
+	o.held.add(of, int64(w.Need))
 }
 
 // remove notes that w is not inside any more, of those who can be notified of a loss.
@@ -71,8 +87,7 @@ func (o *semaphore) release(units, of int64) {
 // lose notes that the units are gone, and nobody is inside any more who can be notified of that.
 func (o *semaphore) lose() {
 	clear(o.named)
-	clear(o.held)
-	o.of = 0
+	o.held, o.of = o.held[:0], 0
 }
 
 // least returns the least capacity that those inside count with, math.MaxInt64 if nobody is inside.

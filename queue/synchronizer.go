@@ -94,7 +94,7 @@ func (s *Synchronizer) Init(p *Policy) {
 	s.p = p
 	if p.All == 0 {
 		own := *p
-		own.sem = &semaphore{held: capacities{}, loose: capacities{}, named: map[*Stay]int64{}}
+		own.sem = &semaphore{named: map[*Stay]int64{}}
 		s.p = &own
 	}
 	s.word.Store(closedBit)
