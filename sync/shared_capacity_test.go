@@ -1,12 +1,8 @@
 package anteroom_test
 
 import (
-	"context"
 	"errors"
-	"fmt"
-	"math/rand/v2"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -202,106 +198,6 @@ func TestCapacity_WhatIsNotReconciled(t *testing.T) {
 		}
 		ok(t, h.Release(bg))
 	})
-}
-
-// crowd is goroutines of several processes with several capacities, by every way in. Nobody is ever inside beside more than its own.
-type crowd struct {
-	t      *testing.T
-	mu     sync.Mutex
-	inside map[int64]int64 // units by capacity
-	used   int64
-}
-
-func (c *crowd) comes(of, n int64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.inside[of] += n
-	c.used += n
-	for of, units := range c.inside {
-		if units > 0 && c.used > of {
-			c.t.Errorf("%d units inside, %d of them by who counts with %d", c.used, units, of)
-		}
-	}
-}
-
-func (c *crowd) leaves(of, n int64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.inside[of] -= n
-	c.used -= n
-}
-
-func (c *crowd) visit(m *anteroom.Manager, r *rand.Rand) {
-	of := 2 + r.Int64N(4)
-	s, n, leave := m.Semaphore("k", of), 1+r.Int64N(of), func() {}
-	ctx, cancel := context.WithTimeout(bg, time.Duration(1+r.IntN(30))*time.Millisecond)
-	defer cancel()
-	var h theHold
-	var err error
-	switch r.IntN(6) {
-	case 0:
-		h, err = s.TryAcquire(bg, n)
-	case 1:
-		h, err = s.Acquire(ctx, n)
-	case 2:
-		err = s.Weighted().Acquire(ctx, n)
-		leave = func() { s.Weighted().Release(n) }
-	case 3:
-		ok(c.t, s.Weighted().Acquire(bg, n))
-		leave = func() { s.Weighted().Release(n) }
-	default:
-		h = must[theHold](c.t)(s.Acquire(bg, n))
-	}
-	if err != nil {
-		return
-	}
-	if h != nil {
-		leave = func() { ok(c.t, h.Release(bg)) }
-	}
-	c.comes(of, n)
-	time.Sleep(time.Duration(r.IntN(10)) * time.Millisecond)
-	c.leaves(of, n)
-	leave()
-	time.Sleep(time.Duration(r.IntN(20)) * time.Millisecond)
-}
-
-func (c *crowd) visits(s *embedded, seed uint64, rounds int) {
-	var all sync.WaitGroup
-	for i := range uint64(3) {
-		m, _ := manager(c.t, s.client(), anteroom.Config{})
-		for g := range uint64(4) {
-			r := rand.New(rand.NewPCG(seed, i<<8|g))
-			all.Go(func() {
-				for range rounds {
-					c.visit(m, r)
-				}
-			})
-		}
-	}
-	all.Wait()
-	time.Sleep(time.Second)
-	synctest.Wait()
-	if s.Exists("k") {
-		c.t.Error("something is left")
-	}
-}
-
-func TestCapacity_NobodySeesMoreThanItsOwn(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded) {
-		c := &crowd{t: t, inside: map[int64]int64{}}
-		c.visits(s, 1, 12)
-	})
-}
-
-func TestCapacity_NobodySeesMoreThanItsOwn_Lab(t *testing.T) {
-	for seed := range uint64(20) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			bubble(t, func(t *testing.T, s *embedded) {
-				c := &crowd{t: t, inside: map[int64]int64{}}
-				c.visits(s, seed, 40)
-			})
-		})
-	}
 }
 
 // Before Redis is told that a larger capacity counts again, nobody comes in any more by the lesser one: others may have more already.
