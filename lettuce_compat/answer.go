@@ -77,7 +77,7 @@ func (c *Client) parseState(s *Statement, cmd *command, left error) Answer {
 			a.Word, refusal, ok = WordNothing, v, true
 		}
 		if s.Terms.Shared {
-			_, a.Capacity = s.Terms.kind()
+			_, a.Capacity = s.of()
 		}
 	case []any:
 		refusal, ok = a.parseWords(s, v)

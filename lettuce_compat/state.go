@@ -52,10 +52,13 @@ type Statement struct {
 	Have       Have
 	Units      int64 // with HaveUnit: so many it has, at least; of a Mutex 1. Fewer in Redis are a loss
 	Keep, Want int64
-	Try        bool // refused instead of waiting in line
-	First      bool // of a Mutex: an ask or turn takes a free lock ahead of the line
-	Again      bool // not of a Mutex: wait in line even if Redis leaves enough
-	Terms      *Terms
+	// KeepOf and WantOf are the capacities of a Semaphore that what it keeps and wants counts with; 0: Terms.Capacity. The second
+	// is at most the first. If it is less, the client waits until what it wants fits in the lesser one.
+	KeepOf, WantOf int64
+	Try            bool // refused instead of waiting in line
+	First          bool // of a Mutex: an ask or turn takes a free lock ahead of the line
+	Again          bool // not of a Mutex: wait in line even if Redis leaves enough
+	Terms          *Terms
 	// LastToken is the last token that was handed out: of a Mutex from the unit that is given back, else from the units that the
 	// process has, 0 once a statement with it was answered. It needs Terms.Fenced.
 	LastToken int64
@@ -133,11 +136,12 @@ var (
 
 // checkStatement refuses what no script is to see.
 func (c *Client) checkStatement(s *Statement) error {
-	_, capacity := s.Terms.kind()
+	keepOf, wantOf := s.of()
 	switch {
 	case s.N < FirstNumber || s.N > LastNumber || s.Since > LastNumber:
 		return errNumber
-	case capacity > MostUnits, min(s.Units, s.Keep, s.Want, capacity-1) < 0, max(s.Units, s.Keep, s.Want) > capacity,
+	case max(keepOf, s.Units) > MostUnits, wantOf > keepOf, min(s.Units, s.Keep, s.Want, wantOf-1) < 0, s.Keep > keepOf, s.Want > wantOf,
+		!s.Terms.Shared && s.Units > 1,
 		s.Have > HaveUnit, (s.Have == HaveUnit) != (s.Units > 0), s.Have == HaveNothing && s.Keep > 0,
 		s.Again && (!s.Terms.Shared || s.Want == 0 || s.Try), s.Terms.Shared && (s.First || s.Mark != 0):
 		return errStatement
@@ -148,6 +152,26 @@ func (c *Client) checkStatement(s *Statement) error {
 		return c.subs.ownRefusal()
 	}
 	return nil
+}
+
+// of returns the capacities that what it keeps and wants counts with.
+func (s *Statement) of() (keepOf, wantOf int64) {
+	_, own := s.Terms.kind()
+	wantOf = cmp.Or(s.WantOf, s.KeepOf, own)
+	return cmp.Or(s.KeepOf, wantOf), wantOf
+}
+
+// kind is said, that of the terms, or what it is with other capacities.
+func (s *Statement) kind(said any) any {
+	name, own := s.Terms.kind()
+	keepOf, wantOf := s.of()
+	switch {
+	case keepOf > wantOf && s.Keep > 0:
+		return name + " " + strconv.FormatInt(wantOf, 10) + " " + strconv.FormatInt(keepOf, 10)
+	case wantOf != own:
+		return name + " " + strconv.FormatInt(wantOf, 10)
+	}
+	return said
 }
 
 // whats has what statements about few units say: see Statement.what.
@@ -202,7 +226,7 @@ func (c *Client) stateRequest(s *Statement, line string, now time.Time) *scriptR
 	argv := append(room[:0], c.id, n, since, s.what(), terms.call, terms.text)
 	switch {
 	case s.Terms.Shared:
-		script, argv = c.scripts().units, append(argv, terms.kind)
+		script, argv = c.scripts().units, append(argv, s.kind(terms.kind))
 	case s.Keep == 0 && (s.Have != HaveNothing || s.Want == 0):
 		argv = append(argv, c.opt.Dialect.message(s.Key, NewField(c.opt.ClientID, cmp.Or(s.Since, s.N)), now), c.window(s.Key))
 	case fence != "": // an ask gives back in silence: it takes the lock again immediately

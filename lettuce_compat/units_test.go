@@ -430,6 +430,52 @@ func TestUnits_S6_LeastCapacity(t *testing.T) {
 	})
 }
 
+// TestUnits_S6_CapacitiesOfOneClient: what it keeps counts with one, until Redis has given it anew with a lesser one.
+func TestUnits_S6_CapacitiesOfOneClient(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, b *bed) {
+		a, x, y := b.unitsPeer(t, "a", semaphore(7)), b.unitsPeer(t, "x", semaphore(7)), b.unitsPeer(t, "y", semaphore(7))
+		of := func(keepOf, wantOf int64) func(*lettucecompat.Statement) {
+			return func(s *lettucecompat.Statement) { s.KeepOf, s.WantOf = keepOf, wantOf }
+		}
+		counts := func(what string, record, least int64) {
+			t.Helper()
+			h := b.hash(t, "k")
+			want(t, what+": the record's", strings.HasSuffix(h["a"], fmt.Sprint(" ", record)), true)
+			want(t, what+": the least", strings.HasPrefix(h[":"], fmt.Sprint("sem ", least, " ")), true)
+		}
+		want(t, "capacity", a.wants("2 of 5", has, a.units(0, 0, 2, of(5, 5))).Capacity, int64(5))
+		counts("2 of 5", 5, 5)
+		x.wants("2 of 7", has, x.units(0, 0, 2))
+		a.wants("tries what exceeds 3", wordRefused, a.units(2, 2, 3, of(5, 3), try))
+		counts("a try", 5, 5)
+		got := a.wants("3 of 3 beside 2", waits, a.units(2, 2, 3, of(5, 3)))
+		want(t, "units", got.Units, int64(2))
+		counts("a place", 5, 5)
+		y.wants("passes nobody", wordRefused, y.units(0, 0, 1, try))
+		x.drops(2)
+		a.unit = a.calledFor(3).N
+		counts("a call", 3, 3)
+		y.wants("a fourth of 3", wordRefused, y.units(0, 0, 1, try))
+		got = a.wants("1 of 5", has, a.units(3, 1, 1, of(5, 5)))
+		want(t, "capacity", got.Capacity, int64(5))
+		counts("a larger one", 5, 5)
+		y.wants("4 of 7", has, y.units(0, 0, 4))
+		counts("beside 7", 5, 5)
+		a.wants("1 of 7", has, a.units(1, 1, 1, of(7, 7)))
+		counts("the largest", 7, 7)
+		x.wants("2 of 7", has, x.units(0, 0, 2))
+		a.wants("1 of 3 beside 6", waits, a.units(1, 1, 1, of(7, 3)))
+		counts("enough, of too many", 7, 7)
+		x.drops(2)
+		y.wants("2 of 7", has, y.units(4, 2, 2))
+		a.unit = a.calledFor(1).N
+		counts("the same units anew", 3, 3)
+		a.drops(1)
+		y.drops(2)
+	})
+}
+
 // TestUnits_S5_Tokens: a writer's is above all before it. A reader's is not below those of the writer before it, be they named or
 // not, equal to that of the readers beside it, and below that of the next writer.
 func TestUnits_S5_Tokens(t *testing.T) {
@@ -604,6 +650,9 @@ func TestUnits_I2_NoScriptSeesNonsense(t *testing.T) {
 		"a negative capacity":          p.units(0, 0, 0, func(s *lettucecompat.Statement) { s.Terms = semaphore(-1) }),
 		"a key of the library's own":   p.units(0, 0, 1, func(s *lettucecompat.Statement) { s.Key = lineOfK }),
 		"something that cannot be had": p.units(0, 0, 1, func(s *lettucecompat.Statement) { s.Have = 7 }),
+		"less for what it keeps":       p.units(1, 1, 1, func(s *lettucecompat.Statement) { s.KeepOf, s.WantOf = 3, 5 }),
+		"more than the lesser one":     p.units(1, 1, 4, func(s *lettucecompat.Statement) { s.KeepOf, s.WantOf = 5, 3 }),
+		"too much for what it keeps":   p.units(1, 1, 1, func(s *lettucecompat.Statement) { s.KeepOf = lettucecompat.MostUnits + 1 }),
 	} {
 		want(t, name, p.State(ctx, s).Outcome, failed)
 	}

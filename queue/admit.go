@@ -8,7 +8,8 @@ package queue
 func (s *Synchronizer) settleLocked(together bool) Order {
 	s.arrangeLocked(together)
 	n, before := s.needLocked(), s.statedFlags
-	if n.keep == s.statedKeep && n.want == s.statedWant && n.flags == before {
+	of := s.p.sem != nil && s.p.sem.restated(n)
+	if !of && n.keep == s.statedKeep && n.want == s.statedWant && n.flags == before {
 		return Nothing
 	}
 	s.statedKeep, s.statedWant, s.statedFlags = n.keep, n.want, n.flags
@@ -121,7 +122,9 @@ func (s *Synchronizer) withLocked(w *Waiter) int32 {
 }
 
 // sufficesLocked reports whether the units suffice with w inside.
-func (s *Synchronizer) sufficesLocked(w *Waiter) bool { return s.withLocked(w) <= s.units }
+func (s *Synchronizer) sufficesLocked(w *Waiter) bool {
+	return s.withLocked(w) <= s.units && (s.p.sem == nil || w.Of == 0 || s.p.sem.of <= w.Of)
+}
 
 // admitsLocked reports whether anybody may come in now for whom the units suffice. It notices the end of the turn.
 func (s *Synchronizer) admitsLocked() bool {
@@ -153,6 +156,9 @@ func (s *Synchronizer) admitLocked(w *Waiter) {
 	}
 	word := s.word.Add(admission)
 	w.in, w.count, w.way, w.losses, w.number = true, 1, byMu, s.losses, numberOf(word)
+	if s.p.sem != nil {
+		s.p.sem.add(w)
+	}
 	w.phase, w.Grant, w.HandOffs = phaseIn, s.grant.Load(), s.since(word-oneAdmission)
 }
 

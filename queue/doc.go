@@ -12,7 +12,9 @@
 //	RWMutex      All                 All: exclusive, or 1: shared   never: see Contended       stay until Shrink
 //	Semaphore    what is asked for   n: shared                      never: see Contended       stay until Shrink
 //
-// A Mutex is an RWMutex that nobody reads. The readers of a process need one unit together, permits need one each.
+// A Mutex is an RWMutex that nobody reads. The readers of a process need one unit together, permits need one each. Those who use a
+// Semaphore may count with different capacities: nobody is inside beside more than its own, and who counts with less than the granted
+// units do waits until the server has granted them anew (CountsWith).
 //
 // A Waiter waits. It is used again for others, with the channel on which it parks. With its admission begins a Stay, which
 // belongs to one caller and counts its entries; the last Release ends it.
@@ -77,7 +79,8 @@
 //
 // # Invariants
 //
-//	I1  An exclusive stay is alone. Those inside need no more units than were granted when the last of them came in.
+//	I1  An exclusive stay is alone. Those inside need no more units than were granted when the last of them came in, nor
+//	    in a semaphore than the least capacity that one of them counts with.
 //	I2  A change of what must be stated gives one Restate or GiveBack, to the caller of the transition that changed it. What
 //	    is noticed in vain is left to the next one. GiveBack is followed by one Shrink, whose caller states all.
 //	I3  A waiter leaves the queue exactly once for each time that it joined: admitted, cancelled or failed.

@@ -59,7 +59,11 @@ type Demand struct {
 	Want  int64 // with how many the first waiter could come in, if that is more than Keep; else Keep
 	Again bool  // the first waiter needs a place in line, though Keep is enough for it: the turn is over
 	Try   bool  // the first waiter is a Try: it waits for the answer to one statement, and takes no place in line
-	Idle  bool  // the only one that was admitted in this turn has left. Its units may go back immediately
+	// Of a Semaphore: the least capacity of those for whom units are kept, and of those with the first waiter. If the second is
+	// less, nobody comes in by it before CountsWith says that it is what counts.
+	KeepOf, WantOf int64
+	Barred         bool // those inside have too many units for the first waiter, whatever the server grants
+	Idle           bool // the only one that was admitted in this turn has left. Its units may go back immediately
 
 	Grant      uint64        // its number; while it is lost, too; 0: none
 	Admissions uint32        // in this turn: the units were used if it changes
@@ -114,7 +118,7 @@ func (s *Synchronizer) Demand() Demand {
 func (s *Synchronizer) demandLocked() Demand {
 	n := s.needLocked()
 	d := Demand{
-		Units: int64(s.units), Used: int64(s.usedLocked()), Keep: int64(n.keep), Want: int64(n.want),
+		Units: int64(s.units), Used: int64(s.usedLocked()), Keep: int64(n.keep), Want: int64(n.want), KeepOf: n.keepOf, WantOf: n.wantOf, Barred: n.flags&needBarred != 0,
 		Again: n.flags&needAgain != 0, Try: n.flags&needTry != 0, Idle: n.flags&needIdle != 0,
 		Grant: s.grant.Load(), Admissions: uint32(s.since(s.word.Load())), TurnEnds: s.turnEnds, Contended: s.contended, Over: s.over,
 		Lingers: s.lingers && s.word.Load()&exclusiveBit == 0, Lost: s.lost, Waiting: int(s.waiters.len),

@@ -1,6 +1,7 @@
 package queue_test
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -19,18 +20,21 @@ type model struct {
 	line, inside             []*guest
 	given                    []*guest // admitted before they ran, and not run yet
 	stated                   need
+	of                       int64 // of a Semaphore: the capacity that the units count with
 }
 
 // need is what the server must be told.
 type need struct {
-	keep, want             int64
-	again, try, idle, back bool
+	keep, want                     int64
+	again, try, idle, back, barred bool
+	keepOf, wantOf                 int64
 }
 
 // guest is a party of the model.
 type guest struct {
 	*party
 	need   int64
+	of     int64 // the capacity of a Semaphore with which it counts
 	kind   queue.Kind
 	since  time.Duration // when it was first in the line
 	waits  bool          // its goroutine is in Park
@@ -82,7 +86,16 @@ func (m *model) with(g *guest) int64 {
 }
 
 func (m *model) barred(g *guest) bool   { return m.writes() || m.alone(g) && len(m.inside) > 0 }
-func (m *model) suffices(g *guest) bool { return !m.barred(g) && m.with(g) <= m.units }
+func (m *model) suffices(g *guest) bool { return !m.barred(g) && m.with(g) <= m.units && m.of <= g.of }
+
+// least is the least capacity of those inside.
+func (m *model) least() int64 {
+	least := int64(math.MaxInt64)
+	for _, g := range m.inside {
+		least = min(least, g.of)
+	}
+	return least
+}
 
 func (m *model) admits() bool {
 	m.over = m.over || m.units > 0 && m.contended && m.now >= m.turnEnds
@@ -136,6 +149,22 @@ func (m *model) settle(together bool) queue.Order {
 	n := need{keep: m.units}
 	if m.over {
 		n.keep = used
+	}
+	if m.All == 0 {
+		if n.keepOf = m.least(); len(m.inside) == 0 {
+			n.keepOf = m.of
+		}
+		n.wantOf = n.keepOf
+		if len(m.line) > 0 {
+			switch least, of := m.least(), min(m.least(), m.line[0].of); {
+			case m.with(m.line[0]) > of:
+				n.barred = true
+			case m.of > of && least > of: // what nobody uses would have to fit, too
+				n.keep, n.keepOf, n.wantOf = used, min(least, m.of), of
+			default:
+				n.keepOf, n.wantOf = of, of
+			}
+		}
 	}
 	n.want = n.keep
 	if len(m.line) > 0 {
@@ -288,7 +317,7 @@ func (m *model) lose(grant uint64) (who *guest, order queue.Order) {
 	for _, g := range m.inside {
 		g.lost = true
 	}
-	m.units, m.contended, m.over, m.lingers = 0, false, false, false
+	m.units, m.contended, m.over, m.lingers, m.of = 0, false, false, false, 0
 	return who, m.settle(false)
 }
 
@@ -306,7 +335,7 @@ func (m *model) shrink(keep int64) bool {
 	ok := m.used() <= keep
 	if ok && keep < m.units {
 		if m.units = keep; keep == 0 {
-			m.contended, m.over, m.lingers = false, false, false
+			m.contended, m.over, m.lingers, m.of = false, false, false, 0
 		}
 	}
 	m.settle(false) // nobody is ordered to state what the caller states

@@ -81,15 +81,15 @@ func (r *trial) enterNew() {
 	g := &guest{kind: []queue.Kind{lock, hold, queue.Try | hold, queue.Try | lock, 0}[r.rng.IntN(5)], need: 1}
 	switch {
 	case r.p.All == 0:
-		g.need = int64(1 + r.rng.IntN(3))
+		g.need, g.of = int64(1+r.rng.IntN(3)), []int64{8, 8, 5, 3}[r.rng.IntN(4)]
 	case r.p.All > 1:
 		g.need = []int64{1, 1, all}[r.rng.IntN(3)]
 	}
-	r.enterOne(g, &queue.Waiter{Stay: &queue.Stay{Need: int32(g.need), Kind: g.kind, Goroutine: r.ids}})
+	r.enterOne(g, &queue.Waiter{Stay: &queue.Stay{Need: int32(g.need), Kind: g.kind, Goroutine: r.ids}, Of: g.of})
 }
 
 func (r *trial) enterOne(g *guest, w *queue.Waiter) {
-	r.note("enter %d need=%d %v first=%v", w.Goroutine, w.Need, w.Kind, w.First)
+	r.note("enter %d need=%d of=%d %v first=%v", w.Goroutine, w.Need, w.Of, w.Kind, w.First)
 	result, order := r.m.enter(g, w.First)
 	g.party = r.enterAs(w)
 	must(r.fixture, "Acquire", g.entered(), result)
@@ -175,12 +175,12 @@ func (r *trial) exit() {
 		if !open && !slices.ContainsFunc(r.m.inside, r.m.reader) { // else nobody checks
 			want = r.m.settle(false)
 		}
-		r.order("ReleaseShared", r.s.ReleaseShared(1), want)
+		r.order("ReleaseShared", r.s.ReleaseShared(1, 0), want)
 		r.guests = drop(r.guests, g) // its Stay does not know
-	case r.p.All == 0 && g.lock() && unnamed:
+	case r.p.All == 0 && g.lock() && slices.Contains(r.m.inside, g):
 		g.out = true
 		r.m.leave(g)
-		r.order("ReleaseShared", r.s.ReleaseShared(g.need), r.m.settle(false))
+		r.order("ReleaseShared", r.s.ReleaseShared(g.need, g.of), r.m.settle(false))
 		r.guests = drop(r.guests, g)
 	default:
 		want, order := r.m.exit(g, next)
@@ -226,6 +226,18 @@ func (r *trial) answer() {
 		if !m.Returns && (units < max(m.units, m.used()) || m.lost()) {
 			return // Redis never gives less
 		}
+		if of := []int64{8, m.stated.keepOf, m.stated.wantOf}[r.rng.IntN(3)]; m.All == 0 {
+			if of < units {
+				return // nor more than there are
+			}
+			r.note("counts with %d", of)
+			ok := of <= m.least()
+			must(r.fixture, "CountsWith", r.s.CountsWith(of), ok)
+			if !ok {
+				return
+			}
+			m.of = of
+		}
 		if m.units == 0 || m.Returns {
 			r.grants++
 		}
@@ -257,7 +269,8 @@ func (r *trial) shrink() {
 
 func (r *trial) reenter() {
 	g := r.pick(func(g *guest) bool {
-		return g.came && g.err == nil && !slices.Contains(r.m.given, g) && !slices.Contains(r.m.line, g) && !g.joined
+		return g.came && g.err == nil && !slices.Contains(r.m.given, g) && !slices.Contains(r.m.line, g) && !g.joined &&
+			!(r.p.All == 0 && g.lock())
 	})
 	if g == nil || g.count == 200 {
 		return
@@ -341,8 +354,8 @@ func (r *trial) compare() {
 	if i := slices.IndexFunc(m.inside, m.alone); i >= 0 {
 		owner = m.inside[i].w.Goroutine
 	}
-	got := [...]any{d.Units, d.Used, d.Keep, d.Want, d.Again, d.Try, d.Idle, d.Contended, d.Over, d.Lingers, d.Lost, d.Waiting, int64(d.Admissions), d.Grant, d.Owner.Goroutine}
-	want := [...]any{m.units, m.used(), n.keep, n.want, n.again, n.try, n.idle, m.contended, m.over, m.lingers, m.lost(), len(m.line), m.admissions, grant, owner}
+	got := [...]any{d.Units, d.Used, d.Keep, d.Want, d.Again, d.Try, d.Idle, d.Contended, d.Over, d.Lingers, d.Lost, d.Waiting, int64(d.Admissions), d.Grant, d.Owner.Goroutine, d.KeepOf, d.WantOf, d.Barred}
+	want := [...]any{m.units, m.used(), n.keep, n.want, n.again, n.try, n.idle, m.contended, m.over, m.lingers, m.lost(), len(m.line), m.admissions, grant, owner, n.keepOf, n.wantOf, n.barred}
 	if got != want {
 		x.t.Fatalf("Demand: %v, want %v", got, want)
 	}

@@ -12,8 +12,9 @@ const Forever time.Duration = 1<<63 - 1
 
 // need is the part of a Demand that makes a statement.
 type need struct {
-	keep, want int32
-	flags      needFlags
+	keep, want     int32
+	flags          needFlags
+	keepOf, wantOf int64 // of a Semaphore
 }
 
 type needFlags uint8
@@ -22,6 +23,7 @@ const (
 	needAgain needFlags = 1 << iota
 	needTry
 	needIdle
+	needBarred
 	needBack // with Policy.Returns: nobody uses the units, and nobody may
 )
 
@@ -34,6 +36,9 @@ func (s *Synchronizer) needLocked() (n need) {
 	n.keep = s.units
 	if s.over {
 		n.keep = used
+	}
+	if s.p.sem != nil {
+		s.p.sem.need(&n, head, used)
 	}
 	n.want = n.keep
 	if head != nil {
@@ -143,6 +148,9 @@ func (s *Synchronizer) Shrink(keep int64) bool {
 		if keep == 0 {
 			s.grant.Store(0)
 			s.contended, s.over, s.lingers = false, false, false
+			if s.p.sem != nil {
+				s.p.sem.of = 0
+			}
 		}
 	}
 	s.settleLocked(false) // the caller states what is needed now
@@ -175,6 +183,9 @@ func (s *Synchronizer) Lose(grant uint64) (who *Stay, order Order) {
 	if who = s.owner.Load(); who != nil && who.Kind.CanNotify() {
 		s.owner.Store(nil)
 		s.word.And(^uint64(exclusiveBit))
+	}
+	if s.p.sem != nil {
+		s.p.sem.lose()
 	}
 	s.losses++
 	s.units, s.held, s.contended, s.over, s.lingers, s.lost = 0, 0, false, false, false, true

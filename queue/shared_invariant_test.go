@@ -23,7 +23,7 @@ func TestShared_S25_OneAddition(t *testing.T) {
 				}
 			}
 			for i := range uint64(3) {
-				order := x.s.ReleaseShared(1)
+				order := x.s.ReleaseShared(1, 0)
 				if at -= leave; order != queue.Nothing || x.s.Raw() != at {
 					x.t.Errorf("leave %d: order %v, the word is %x, want %x", i, order, x.s.Raw(), at)
 				}
@@ -63,7 +63,7 @@ func TestShared_S25_WhenItIsOpen(t *testing.T) {
 			r := x.comes(1, lock)
 			w := x.waits(all, lock)
 			must(x, "a reader is inside", r.in, true)
-			return func() { w.giveUp(); x.s.ReleaseShared(1) }
+			return func() { w.giveUp(); x.s.ReleaseShared(1, 0) }
 		},
 		"lost units": func(x *fixture) func() {
 			x.mustJoin(true)
@@ -71,7 +71,7 @@ func TestShared_S25_WhenItIsOpen(t *testing.T) {
 			x.give(1)
 			x.s.CountOn(2) // as two that add in vain do for a moment
 			x.s.Renewed(false, forever)
-			return func() { x.s.ReleaseShared(1); x.open(1) }
+			return func() { x.s.ReleaseShared(1, 0); x.open(1) }
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -84,7 +84,7 @@ func TestShared_S25_WhenItIsOpen(t *testing.T) {
 				open()
 				must(x, "closed", x.s.Raw()>>32&1 == 1, false)
 				x.mustJoin(true)
-				x.s.ReleaseShared(1)
+				x.s.ReleaseShared(1, 0)
 				x.s.Close()
 				x.mustJoin(false)
 			})
@@ -123,7 +123,7 @@ func TestShared_I1_UnitsAreNeverExceeded(t *testing.T) {
 		x.mustState(0, 1)
 		x.give(1)
 		reader.mustBeIn()
-		x.s.ReleaseShared(1)
+		x.s.ReleaseShared(1, 0)
 		writer := x.waits(all, lock)
 		writer.mustWait()
 		x.mustState(1, all)
@@ -151,13 +151,13 @@ func TestShared_I12_TheLastReaderLetsTheWriterIn(t *testing.T) {
 		x.mustJoin(true)
 		w := x.waits(all, lock)
 		x.mustJoin(false)
-		x.s.ReleaseShared(1)
+		x.s.ReleaseShared(1, 0)
 		w.mustWait()
-		x.s.ReleaseShared(1)
+		x.s.ReleaseShared(1, 0)
 		w.mustBeIn()
 		x.s.Exit(w.w)
 		x.mustJoin(true)
-		x.s.ReleaseShared(1)
+		x.s.ReleaseShared(1, 0)
 	})
 }
 
@@ -174,7 +174,7 @@ func TestShared_I12_WhoAddedInVainPassesOn(t *testing.T) {
 		x.s.Exit(w.w)
 		x.mustJoin(true)
 		must(x, "admissions", int(x.s.Demand().Admissions), 5) // what was in vain is none
-		x.s.ReleaseShared(1)
+		x.s.ReleaseShared(1, 0)
 	})
 }
 
@@ -185,7 +185,7 @@ func TestShared_I13_NobodyComesInAfterTheDeadline(t *testing.T) {
 		must(x, "Renewed", x.s.Renewed(false, deadline), queue.Nothing)
 		must(x, "AcquireShared before it", x.s.AcquireShared(deadline-1), true)
 		must(x, "AcquireShared at it", x.s.AcquireShared(deadline), false)
-		x.s.ReleaseShared(1)
+		x.s.ReleaseShared(1, 0)
 		time.Sleep(time.Second)
 		reader, writer := x.waits(1, lock), x.waits(all, hold)
 		must(x, "a try", x.asks(1, queue.Try|hold).entered(), "refused")
@@ -194,7 +194,7 @@ func TestShared_I13_NobodyComesInAfterTheDeadline(t *testing.T) {
 		x.s.Renewed(false, forever)
 		reader.mustBeIn()
 		writer.mustWait()
-		x.s.ReleaseShared(1)
+		x.s.ReleaseShared(1, 0)
 		writer.mustBeIn()
 		x.s.Exit(writer.w)
 	})
@@ -214,7 +214,7 @@ func TestShared_I13_AContendedGateClosesAtTheEndOfTheTurn(t *testing.T) {
 		d := x.s.Demand()
 		must(x, "one inside, who needs no place", d.Again, true)
 		x.mustState(1, 1)
-		must(x, "order of the last reader", x.s.ReleaseShared(1), queue.Restate)
+		must(x, "order of the last reader", x.s.ReleaseShared(1, 0), queue.Restate)
 		x.mustState(0, 1)
 		v.wait().giveUp()
 		must(x, "order", v.leftWith, queue.Restate)
@@ -259,13 +259,13 @@ func TestShared_I15_TheFirstReaderOfATurnIsNoticed(t *testing.T) {
 		x.give(1)
 		v.mustBeIn()
 		x.mustJoin(false)
-		must(x, "the only one leaves", x.s.ReleaseShared(1), queue.Restate)
+		must(x, "the only one leaves", x.s.ReleaseShared(1, 0), queue.Restate)
 		must(x, "idle", x.s.Demand().Idle, true)
 		must(x, "the second comes", x.comes(1, lock).order, queue.Restate)
 		must(x, "idle", x.s.Demand().Idle, false)
 		x.mustJoin(true)
-		must(x, "order", x.s.ReleaseShared(1), queue.Nothing)
-		must(x, "order", x.s.ReleaseShared(1), queue.Nothing)
+		must(x, "order", x.s.ReleaseShared(1, 0), queue.Nothing)
+		must(x, "order", x.s.ReleaseShared(1, 0), queue.Nothing)
 		must(x, "idle", x.s.Demand().Idle, false)
 		must(x, "admissions", int(x.s.Demand().Admissions), 3)
 	})
@@ -298,7 +298,7 @@ func TestShared_I4_WhoGivesUpPassesOn(t *testing.T) {
 		if !x.p.Fair { // readers come before writers
 			x.s.Exit(w.w)
 			reader.mustBeIn()
-			x.s.ReleaseShared(1)
+			x.s.ReleaseShared(1, 0)
 		} else {
 			x.s.Exit(w.w)
 		}
@@ -337,7 +337,7 @@ func TestShared_I4_AnHeirClosesTheGate(t *testing.T) {
 		heir.wait().mustWait()
 		x.mustJoin(false)
 		late := x.queues(1, lock) // does not pass it either
-		x.s.ReleaseShared(1)
+		x.s.ReleaseShared(1, 0)
 		heir.mustBeIn()
 		late.wait().mustWait()
 		x.s.Exit(heir.w)
@@ -359,7 +359,7 @@ func TestShared_I5_FairIsInTheOrderOfArrival(t *testing.T) {
 		x.s.Exit(second.w)
 		third.mustBeIn()
 		late.wait().mustWait()
-		x.s.ReleaseShared(1)
+		x.s.ReleaseShared(1, 0)
 		late.mustBeIn()
 	})
 }
@@ -419,9 +419,9 @@ func TestShared_I16_ReadersComeInTogether(t *testing.T) {
 			c.mustWait()
 		} else {
 			c.mustBeIn()
-			x.s.ReleaseShared(1)
+			x.s.ReleaseShared(1, 0)
 		}
-		x.s.ReleaseShared(1)
+		x.s.ReleaseShared(1, 0)
 		writer.mustWait()
 		x.s.Exit(b.w)
 		writer.mustBeIn()
@@ -482,7 +482,7 @@ func TestShared_I2_OneOrderPerChange(t *testing.T) {
 		must(x, "a writer behind", c.order, queue.Nothing)
 		must(x, "Granted", x.s.Granted(1, false, forever), queue.Restate)
 		x.mustState(1, all)
-		if first, second := x.s.ReleaseShared(1), x.s.ReleaseShared(1); first != queue.Nothing || second != queue.Nothing {
+		if first, second := x.s.ReleaseShared(1, 0), x.s.ReleaseShared(1, 0); first != queue.Nothing || second != queue.Nothing {
 			x.t.Fatal("the leave of a reader beside a writer that wants all units changes nothing")
 		}
 		must(x, "Granted", x.s.Granted(all, false, forever), queue.Restate)
@@ -509,13 +509,13 @@ func TestShared_I10_ATryWaitsForNobody(t *testing.T) {
 			x.s.Exit(r.w)
 			x.comes(1, lock)
 			x.comes(1, lock)
-			x.s.ReleaseShared(1)
+			x.s.ReleaseShared(1, 0)
 			x.mustJoin(true) // a refused try leaves the gate as it was
 			must(x, "a writer beside a reader", x.asks(all, kind).refused, queue.ErrRefused)
 			x.mustJoin(true)
-			x.s.ReleaseShared(1)
-			x.s.ReleaseShared(1)
-			x.s.ReleaseShared(1)
+			x.s.ReleaseShared(1, 0)
+			x.s.ReleaseShared(1, 0)
+			x.s.ReleaseShared(1, 0)
 			x.s.Contended()
 			time.Sleep(handOff)
 			must(x, "a reader after the turn", x.asks(1, kind).refused, queue.ErrRefused)
@@ -523,7 +523,7 @@ func TestShared_I10_ATryWaitsForNobody(t *testing.T) {
 			x.give(1)
 			x.comes(1, lock)
 			must(x, "a writer beside a reader with one unit", x.asks(all, kind).refused, queue.ErrRefused)
-			x.s.ReleaseShared(1)
+			x.s.ReleaseShared(1, 0)
 			x.s.Shrink(0)
 		}
 	})
@@ -544,7 +544,7 @@ func TestShared_I10_ATryWaitsForOneAnswer(t *testing.T) {
 		must(x, "Try", x.s.Demand().Try, false)
 		x.give(1)
 		behind.mustBeIn()
-		x.s.ReleaseShared(1)
+		x.s.ReleaseShared(1, 0)
 		try = x.waits(all, queue.Try|hold) // beside an unused unit
 		x.mustState(1, all)
 		x.give(all)
@@ -570,8 +570,8 @@ func TestShared_I14_AGrantAdmitsWhomItWasFor(t *testing.T) {
 		must(x, "the turn is over", x.s.Demand().TurnEnds <= x.now(), true)
 		x.mustJoin(false)
 		x.mustState(1, all)
-		x.s.ReleaseShared(1)
-		x.s.ReleaseShared(1)
+		x.s.ReleaseShared(1, 0)
+		x.s.ReleaseShared(1, 0)
 		must(x, "Shrink", x.s.Shrink(0), true)
 		must(x, "Granted", x.s.Granted(all, true, forever), queue.Restate) // a new turn
 		w.mustBeIn()
@@ -653,9 +653,9 @@ func TestShared_I8_WhoCannotBeNotifiedKeepsAllOut(t *testing.T) {
 		x.comes(1, lock)
 		x.comes(1, hold)
 		mustKeepOut(x, func() {
-			x.s.ReleaseShared(1)
+			x.s.ReleaseShared(1, 0)
 			must(x, "one is left", x.s.Demand().Lost, true)
-			x.s.ReleaseShared(1)
+			x.s.ReleaseShared(1, 0)
 		})
 	})
 	rwGates(t, func(x *fixture) {
@@ -666,8 +666,8 @@ func TestShared_I8_WhoCannotBeNotifiedKeepsAllOut(t *testing.T) {
 	inGate(t, 0, true, func(x *fixture) {
 		x.give(all)
 		x.comes(3, lock)
-		mustKeepOut(x, func() { x.s.ReleaseShared(2); x.s.ReleaseShared(1) })
-		x.s.ReleaseShared(1)
+		mustKeepOut(x, func() { x.s.ReleaseShared(2, 0); x.s.ReleaseShared(1, 0) })
+		x.s.ReleaseShared(1, 0)
 	})
 }
 
@@ -683,7 +683,7 @@ func TestShared_I17_WhatIsGivenBackIsNotUsed(t *testing.T) {
 		must(x, "a writer", x.queues(all, hold).order, queue.Restate)
 		x.mustState(1, all)
 		for range 3 {
-			x.s.ReleaseShared(1)
+			x.s.ReleaseShared(1, 0)
 		}
 		must(x, "unused", x.s.Shrink(0), true)
 		x.mustJoin(false)
@@ -714,7 +714,7 @@ func TestShared_I16_NobodyComesBetweenAWriterAndTheReaderItBecomes(t *testing.T)
 				reader.mustWait()
 			} else {
 				reader.mustBeIn()
-				x.s.ReleaseShared(1)
+				x.s.ReleaseShared(1, 0)
 			}
 			must(x, "used", x.s.Demand().Used, int64(1))
 			x.s.Exit(w.w)
@@ -778,7 +778,7 @@ func TestShared_I3_LeavesTheQueueOnce(t *testing.T) {
 		x.linedUp(locked)
 		must(x, "Fail", x.s.Fail(errClosed), queue.Nothing)
 		x.give(all)
-		x.s.ReleaseShared(1)
+		x.s.ReleaseShared(1, 0)
 		locked.mustBeIn()
 	})
 }
@@ -796,13 +796,13 @@ func TestShared_AFailureComesBeforeTheContext(t *testing.T) {
 func TestShared_MistakesPanic(t *testing.T) {
 	rwGates(t, func(x *fixture) {
 		x.give(all)
-		mustPanic(x, "Leave", func() { x.s.ReleaseShared(1) })
+		mustPanic(x, "Leave", func() { x.s.ReleaseShared(1, 0) })
 		must(x, "the word is whole", x.s.Demand().Readers, int64(0))
 		mustPanic(x, "no need", func() { x.asks(0, lock) })
 		v := x.comes(1, hold)
 		mustPanic(x, "used", func() { x.enterAs(v.w) })
 		mustPanic(x, "nil", func() { x.s.Fail(nil) })
-		mustPanic(x, "Release", func() { x.s.ReleaseShared(1) })
+		mustPanic(x, "Release", func() { x.s.ReleaseShared(1, 0) })
 		x.s.Exit(v.w)
 		v.w.Reset()
 		v.w.Stay = &queue.Stay{Need: 1, Kind: hold}
@@ -832,7 +832,7 @@ func TestShared_I9_EntriesAndStay(t *testing.T) {
 		r := x.waits(1, lock)
 		x.s.Leave(w.w.Stay)
 		r.mustBeIn()
-		x.s.ReleaseShared(1)
+		x.s.ReleaseShared(1, 0)
 		one, two := x.comes(1, hold), x.comes(1, hold)
 		x.s.Leave(one.w.Stay)
 		must(x, "a second Leave", x.s.Leave(one.w.Stay), queue.Nothing)

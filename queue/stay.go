@@ -96,7 +96,7 @@ func (s *Synchronizer) Release(w *Stay, next Next) (Exit, Order) {
 	}
 	w.count = 0
 	wasLost := s.lost
-	inside, exclusive := s.leaveLocked(w)
+	inside, exclusive := s.leaveLocked(w, 0)
 	if wasLost || !inside {
 		return WasLost, s.settleLocked(exclusive)
 	}
@@ -114,8 +114,9 @@ func (s *Synchronizer) Release(w *Stay, next Next) (Exit, Order) {
 	return HandedOff, order
 }
 
-// leaveLocked takes w off those inside, unless a loss has. exclusive: it was the exclusive one.
-func (s *Synchronizer) leaveLocked(w *Stay) (inside, exclusive bool) {
+// leaveLocked takes w off those inside, unless a loss has. of is its capacity, where it cannot be notified. exclusive: it was the
+// exclusive one.
+func (s *Synchronizer) leaveLocked(w *Stay, of int64) (inside, exclusive bool) {
 	switch inside = true; {
 	case s.alone(w):
 		if inside = s.owner.Load() == w; inside { // it stays the owner until the end of the transition: see arrangeLocked
@@ -126,9 +127,13 @@ func (s *Synchronizer) leaveLocked(w *Stay) (inside, exclusive bool) {
 	case w.Kind.CanNotify():
 		if inside = w.losses == s.losses; inside {
 			s.held -= w.Need
+			if s.p.sem != nil {
+				s.p.sem.remove(w)
+			}
 		}
 	case s.p.All == 0:
 		s.loose -= w.Need
+		s.p.sem.release(int64(w.Need), of)
 	default:
 		s.word.Add(^uint64(0))
 	}
@@ -151,7 +156,7 @@ func (s *Synchronizer) Downgrade(w *Stay) Order {
 	if s.owner.Load() != w {
 		return Nothing
 	}
-	s.leaveLocked(w)
+	s.leaveLocked(w, 0)
 	w.Need, w.in = 1, true
 	if w.Kind.CanNotify() {
 		s.held++
@@ -218,6 +223,6 @@ func (s *Synchronizer) Leave(w *Stay) Order {
 	if !w.in {
 		return Nothing
 	}
-	_, exclusive := s.leaveLocked(w)
+	_, exclusive := s.leaveLocked(w, 0)
 	return s.settleLocked(exclusive)
 }

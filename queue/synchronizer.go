@@ -29,6 +29,8 @@ type Policy struct {
 	Turn time.Duration
 	// Zero is the moment from which moments are counted, with a monotonic reading.
 	Zero time.Time
+
+	sem *semaphore // of one Synchronizer alone; nil of other locks. Here it costs a Mutex no memory
 }
 
 // Order is what the caller of a transition must do now, outside the lock. Each is given to exactly one caller and nobody else
@@ -90,6 +92,11 @@ type Synchronizer struct {
 // Init makes the zero s a Synchronizer without units. It is called once, before anybody else knows s.
 func (s *Synchronizer) Init(p *Policy) {
 	s.p = p
+	if p.All == 0 {
+		own := *p
+		own.sem = &semaphore{named: map[*Stay]int64{}}
+		s.p = &own
+	}
 	s.word.Store(closedBit)
 }
 
@@ -151,7 +158,7 @@ func (s *Synchronizer) checkWaiter(ctx context.Context, w *Waiter) (order Order,
 	case w.failure != nil:
 		return Nothing, w.failure, true
 	case ended && w.phase == phaseIn:
-		_, exclusive := s.leaveLocked(w.Stay)
+		_, exclusive := s.leaveLocked(w.Stay, w.Of)
 		w.phase = phaseOut
 		return s.settleLocked(exclusive), context.Cause(ctx), true
 	case ended:

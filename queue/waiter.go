@@ -61,6 +61,8 @@ type Waiter struct {
 	Began time.Duration
 	// Note is opaque to this package.
 	Note any
+	// Of is the capacity of a Semaphore with which it counts: of so many units in all. 0: any number.
+	Of int64
 
 	// Grant is the number of the grant by which it is inside. This and HandOffs are valid once it is admitted.
 	Grant uint64
@@ -92,7 +94,7 @@ func (w *Waiter) Reset() {
 func (w *Waiter) Again() {
 	old := *w
 	w.Reset()
-	w.Stay, w.First, w.Takes, w.Began, w.Note = old.Stay, true, old.Takes, old.Began, old.Note
+	w.Stay, w.First, w.Takes, w.Began, w.Note, w.Of = old.Stay, true, old.Takes, old.Began, old.Note, old.Of
 }
 
 // unpark lets the waiter's goroutine check again, or ends its wait. The send never blocks: ready has room for one, and

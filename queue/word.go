@@ -50,7 +50,7 @@ func (s *Synchronizer) withdraw() {
 
 // ReleaseShared is the way out for a reader, or for so many permits of a Semaphore, that cannot be notified of a loss,
 // however they came in, and by any goroutine. It panics if they are not inside.
-func (s *Synchronizer) ReleaseShared(units int64) Order {
+func (s *Synchronizer) ReleaseShared(units, of int64) Order {
 	if s.p.All > 0 {
 		if s.word.Load()&insideMask == 0 { // before the subtraction, which would borrow the closed bit
 			panic("queue: ReleaseShared without a reader inside")
@@ -71,6 +71,7 @@ func (s *Synchronizer) ReleaseShared(units int64) Order {
 			panic("queue: ReleaseShared of more permits than are inside")
 		}
 		s.loose -= int32(units)
+		s.p.sem.release(units, of)
 	}
 	return s.settleLocked(false)
 }

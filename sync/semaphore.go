@@ -15,8 +15,10 @@ import (
 // Make one with Manager.Semaphore or Manager.NewSemaphore; the zero Semaphore returns ErrConfig. It is cheap and holds no
 // state. It must not be copied after first use. All methods are safe for concurrent use.
 //
-// Processes may give different capacities, as in a rolling deploy: the least of those who hold counts, for all, and each process
-// says by EventCapacity that another one counts with another. Within one Manager the capacity of a key in use is one.
+// Capacities may differ, between processes, as in a rolling deploy, and within one: the least of those who hold counts, for all. Who
+// comes with a lesser one waits until all units that are held fit in it beside its own, and that counts until the last one with it
+// has left. Meanwhile who wants more than it waits, and a try is ErrNotAcquired. Each process says by EventCapacity that another one
+// counts with another.
 type Semaphore struct{ sharedLock }
 
 // Semaphore returns the semaphore of key with so many units and Config.Defaults. What NewSemaphore would refuse is reported

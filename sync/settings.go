@@ -115,8 +115,6 @@ func (m *Manager) compatible(inUse, s *settings, site string) error {
 	switch {
 	case inUse.kind() != s.kind():
 		field, text = "Key", "is in use as "+inUse.kind()+"; it cannot be "+s.kind()
-	case inUse.capacity != s.capacity:
-		field = "capacity"
 	case field == "":
 		return nil
 	}

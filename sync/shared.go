@@ -165,6 +165,7 @@ func (s *sharedLock) acquire(ctx context.Context, op string, kind queue.Kind, un
 	h := &Hold{values: ctx, writes: s.capacity == ofRWMutex && units == toWrite}
 	h.t = m.newShare(h)
 	share := h.t.share()
+	share.Of = max(s.capacity, 0)
 	share.Need, share.Goroutine, share.Kind, share.CallSite = int32(units), uint64(m.goroutine()), kind, m.callSite()
 	if strings.HasSuffix(op, "do") {
 		s.waitsForItself(k, kind)
@@ -222,7 +223,7 @@ func (s *sharedLock) enterUnnamed(ctx context.Context, op string, kind queue.Kin
 	defer k.Done()
 	s.waitsForItself(k, kind)
 	if err = ctx.Err(); err == nil {
-		if err = k.Enter(ctx, kind, units); err == nil {
+		if err = k.Enter(ctx, kind, units, max(s.capacity, 0)); err == nil {
 			if s.m.reports.Observed() {
 				s.m.reports.AcquiredUnnamed(&r.attempt, k.Held())
 			}
@@ -263,7 +264,7 @@ func (s *sharedLock) leave(op string, units int64) {
 			panic(p)
 		}
 	}()
-	if lost := k.Leave(units); lost != nil {
+	if lost := k.Leave(units, max(s.capacity, 0)); lost != nil {
 		l := lost.LossOr(renewal.ReasonDeadline)
 		e := s.m.lossError(op, s.key, l)
 		s.m.reports.UnlockLost(lost, "", l.Cause, e.Since, e.Err)

@@ -6,14 +6,15 @@
 --             until when; 1: it knows that another client waits; what it takes for the capacity
 -- A script at next, or after it, frees what is over and counts anew: a crash frees its own units, and no count drifts.
 -- KEYS, ARGV: as in state.lua up to the sixth argument. Have is p a place, or units; behind the three t: a try, a: takes a
--- place though it has enough. Then 'kind capacity' [, life of the record [, last token]]
+-- place though it has enough. Then 'kind capacity', and a space and the capacity that what it keeps counts with, if that is
+-- more: a lesser one must be given anew [, life of the record [, last token]]
 -- Answers 1 has what it wants, for the call lease, and nobody waits; 0 has nothing, -2 and a message to another client was
 -- refused; {'void'} | {'lost'} | {'gone'}; {'has' | 'waits' | 'refused', token or '0', units, ms that are left to them, ms
 -- until the next lease may end (0: nobody holds), least capacity, 1 another client waits | 0, places ahead, 0|-2}.
 local key, line, fence, client, number, since, K = KEYS[1], KEYS[2], KEYS[3], ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[5])
 local time, h = redis.call('time'), {held = 0, next = 0, till = 0} -- the header
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local kind, cap = string.match(ARGV[7], '^(%a+) (%d+)$')
+local kind, cap, of = string.match(ARGV[7], '^(%a+) (%d+) ?(%d*)$') -- of: that what it keeps counts with
 
 -- Most often nobody else is there.
 local alone = not fence and string.match(ARGV[4], '^0 0 ([1-9]%d*)t?$')
@@ -29,6 +30,7 @@ end
 local have, keep, want, how = string.match(ARGV[4], '^(%w+) (%d+) (%d+)([ta]?)$')
 local units, try = tonumber(have) or 0, how == 't' -- units: that it knows of
 keep, want, cap = tonumber(keep), tonumber(want), tonumber(cap)
+of = tonumber(of) or cap
 local found = redis.pcall('hmget', key, ':', client)
 local there = not err(found) and found[1]
 local lined = redis.call('exists', key, line) > (there and 1 or 0)
@@ -128,12 +130,14 @@ if not text and kept > units then token, text = token_of({units = kept, cap = ca
 if text then return redis.error_reply(text) end
 
 -- 3. What it does not keep is free from here on. What it knows of, and keeps, has the lease.
-h.held, r.n, r.units, r.cap = h.held - had, number, kept, cap
+local less = r.cap < of and r.cap == h.cap -- the least may not be what it was
+h.held, r.n, r.units, r.cap = h.held - had, number, kept, of
 r.ends = kept == 0 and 0 or units > 0 and math.max(r.ends, now + lease) or r.ends
 if kept > 0 then count(r) end
+if kept > 0 and less and h.held > kept then scan() end
 
 -- 4. Its place.
-local in_line = want > kept or how == 'a'
+local in_line = want > kept or how == 'a' or kept > 0 and cap < of
 if l and l.own and (try or not in_line) then l.strike(l.own) end
 local p = in_line and (l and l.own or {client = client})
 if p then

@@ -509,6 +509,33 @@ func TestRules_P11_AfterAllWasGivenUp(t *testing.T) {
 	}
 }
 
+// S13: terms of units that only the caller knows. Who needs what is kept on others waits in line with it, and those that Redis is to
+// know are said once.
+func TestRules_S13_OtherTerms(t *testing.T) {
+	p := newPlay(t)
+	p.sends(Demand{Want: 2}, "10: 0 0 2")
+	p.handles(has(10, 10, 2, 30*second), Granted)
+	p.isSilent(Demand{Keep: 2, Want: 2}, Never)
+	anew := Demand{Keep: 2, Want: 2, Anew: true}
+	p.sends(anew, "11: 2 2 2, since 10")
+	p.handles(Event{Kind: Waits, N: 11, Record: 11, Units: 2, Lease: 30 * second, After: second}, None)
+	p.isSilent(anew, second)
+	p.sends(Demand{Keep: 2, Want: 2, Anew: true, News: true}, "12: 2 2 2, since 10")
+	p.handles(Event{Kind: Waits, N: 12, Record: 12, Units: 2, Lease: 30 * second, After: second}, None)
+	p.handles(Event{Kind: Called, N: 12, Record: 12, Units: 2, Lease: 30 * second}, None)
+	p.isSilent(Demand{Keep: 2, Want: 2}, Never)
+	p.sends(Demand{Keep: 2, Want: 2, News: true}, "13: 2 2 2, since 10")
+	p.handles(Event{Kind: Failed, N: 13, After: second}, None)
+	p.isSilent(Demand{Keep: 2, Want: 2}, p.now+second) // and says it again, whatever has become of it
+	p.now += second
+	p.sends(Demand{Keep: 2, Want: 2}, "14: 2 2 2, since 10")
+	p.handles(has(14, 14, 2, 30*second), None)
+	p.sends(Demand{Keep: 2, Want: 2, Anew: true, Try: true}, "15: 2 2 2t, since 10")
+	p.handles(has(15, 15, 2, 30*second), None)
+	p.isSilent(Demand{Keep: 2, Want: 2}, Never)
+	p.sends(Demand{Keep: 0, Want: 2, Anew: true}, "16: 2 0 2, since 10")
+}
+
 // S13: what is said, by what is had and demanded.
 func TestRules_S13_WhatIsSaid(t *testing.T) {
 	p := newPlay(t)

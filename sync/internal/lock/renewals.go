@@ -115,7 +115,7 @@ func (q *asked) answered(r lettucecompat.RenewReply) renewal.Result {
 		if settled && !q.open {
 			k.use.contention = k.use.contention.Answered(q.last, r.Contended)
 			if r.Units > q.units {
-				k.handleLocked(conversation.Event{Kind: conversation.Surplus}, k.l.now())
+				k.handleLocked(conversation.Event{Kind: conversation.Surplus}, 0, k.l.now())
 			}
 		}
 		k.q.Renewed(k.contendedLocked(), g.deadline())

@@ -39,11 +39,10 @@ func (l *Locks) Shared(name string, s *Settings) *SharedKey {
 	}
 	k := &SharedKey{base: base{l: l, name: name, set: s}, ended: -linger}
 	whole := int32(0)
-	k.talk.Terms, k.use.capacity = k.set.times, s.Capacity
-	if k.use.capacity == 0 {
-		k.use.capacity, whole = lettucecompat.AllUnits, lettucecompat.AllUnits
+	k.talk.Terms, k.least = k.set.times, s.Capacity
+	if s.Capacity == 0 {
+		k.least, whole = lettucecompat.AllUnits, lettucecompat.AllUnits
 	}
-	k.least = k.use.capacity
 	k.refs.Store(1)
 	k.q.Init(&queue.Policy{All: whole, Fair: s.Fair, Turn: s.MaxHandoffTime, Zero: l.zero})
 	l.shared[name] = k
@@ -90,7 +89,7 @@ func (k *SharedKey) demandLocked(now Moment) queue.Demand {
 		k.q.Contended()
 		d = k.q.Demand()
 	}
-	if d.Try && (now < Moment(k.talk.SilentUntil()) || d.Want > k.use.capacity) { // a try waits for answers only, and none is to come
+	if d.Try && (now < Moment(k.talk.SilentUntil()) || d.Barred) { // a try waits for answers only, and none is to come
 		k.q.Refuse(ErrRefused)
 		d = k.q.Demand()
 	}
@@ -114,8 +113,9 @@ func (k *SharedKey) nextLocked() *conversation.Command {
 		lingers, demand, at := k.meansLocked(&d, now)
 		talk, s, until := k.takeLocked(demand, now)
 		before := k.usableLocked()
+		of := k.ofLocked(&d)
 		if s.N > 0 {
-			if s.Keep < d.Units && !k.q.Shrink(s.Keep) {
+			if talk.State == conversation.Holding && !k.q.CountsWith(of.keep) || s.Keep < d.Units && !k.q.Shrink(s.Keep) {
 				continue // somebody has come in
 			}
 			if s.Keep == 0 && before {
@@ -127,6 +127,7 @@ func (k *SharedKey) nextLocked() *conversation.Command {
 				k.ended = now
 			}
 			k.sendsLocked(&s, now)
+			k.use.sent, k.use.sentN, k.use.of = of, s.N, of.keep
 		}
 		k.talk, k.use.linger, k.use.idle = talk, lingers, false
 		k.settledLocked()
@@ -177,6 +178,9 @@ func (k *SharedKey) State() SharedState {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	s := SharedState{Demand: k.q.Demand(), Capacity: k.least, Held: k.cur.Load(), Valid: k.usableLocked()}
+	if of := k.use.of; s.Valid && of > 0 {
+		s.Capacity = min(s.Capacity, of) // a call says no other one's
+	}
 	if g := s.Held; g != nil {
 		for o := range g.owners {
 			s.Entries += o.Entered()

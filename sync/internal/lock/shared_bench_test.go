@@ -18,8 +18,8 @@ func BenchmarkShared_Read(b *testing.B) {
 	b.SetParallelism(32)
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			_ = k.Enter(context.Background(), 0, 1)
-			k.Leave(1)
+			_ = k.Enter(context.Background(), 0, 1, 0)
+			k.Leave(1, 0)
 		}
 	})
 }
@@ -51,9 +51,9 @@ func BenchmarkShared_FourProcesses(b *testing.B) {
 						mustGive(b, w)
 						continue
 					}
-					_ = k.Enter(context.Background(), 0, 1)
+					_ = k.Enter(context.Background(), 0, 1, 0)
 					time.Sleep(time.Millisecond)
-					k.Leave(1)
+					k.Leave(1, 0)
 				}
 			})
 		}

@@ -11,11 +11,11 @@ import (
 // hasUnits is a key that has some units of seven, since the moment 0.
 func hasUnits(t *testing.T, units int64) *SharedKey {
 	t.Helper()
-	k := &SharedKey{use: use{capacity: 7}}
+	k := &SharedKey{}
 	k.talk.Terms = Terms{Lease: 30 * time.Second, Call: 2 * time.Second, Life: 30 * time.Second}
 	_, demand, _ := k.meansLocked(&queue.Demand{Waiting: 1, Want: units}, 0)
 	k.talk, _, _ = k.talk.Next(demand, 1, 0)
-	if f := k.handleLocked(conversation.Event{Kind: conversation.Has, N: 1, Record: 1, Units: units, Lease: 2 * time.Second}, 0); f != conversation.Granted {
+	if f := k.handleLocked(conversation.Event{Kind: conversation.Has, N: 1, Record: 1, Units: units, Lease: 2 * time.Second}, 0, 0); f != conversation.Granted {
 		t.Fatal(f)
 	}
 	return k
@@ -62,11 +62,11 @@ func TestUnits_S23_WaitsAgain(t *testing.T) {
 // Nobody asks Redis for more units than there are: somebody of this process has to leave first.
 func TestUnits_S28_FirstSomebodyLeaves(t *testing.T) {
 	k := hasUnits(t, 5)
-	d := &queue.Demand{Units: 5, Used: 5, Keep: 5, Waiting: 1, Want: 8}
+	d := &queue.Demand{Units: 5, Used: 5, Keep: 5, Waiting: 1, Want: 8, Barred: true}
 	if s := k.states(d); s.N > 0 {
 		t.Errorf("states %v", s)
 	}
-	d.Want = 7
+	d.Want, d.Barred = 7, false
 	if s := k.states(d); s.N == 0 || s.Want != 7 {
 		t.Errorf("states %v", s)
 	}

@@ -180,7 +180,7 @@ func (g *SharedHeld) Lost(c renewal.Cause) {
 		left = max(time.Until(c.Deadline)+k.set.Lease.Margin, 0)
 	}
 	k.mu.Lock()
-	k.handleLocked(conversation.Event{Kind: conversation.Ended, N: g.n, Lease: left}, k.l.now())
+	k.handleLocked(conversation.Event{Kind: conversation.Ended, N: g.n, Lease: left}, 0, k.l.now())
 	k.exitedLocked(g)
 	k.mu.Unlock()
 	k.kick()
@@ -197,7 +197,7 @@ func (g *SharedHeld) report(l *Loss) {
 func (k *SharedKey) exitedLocked(g *SharedHeld) {
 	if g.loss != nil && len(g.owners) == 0 && !k.q.Demand().Lost {
 		k.lossy.Store(false)
-		k.handleLocked(conversation.Event{Kind: conversation.Exited, N: g.n}, k.l.now())
+		k.handleLocked(conversation.Event{Kind: conversation.Exited, N: g.n}, 0, k.l.now())
 	}
 }
 

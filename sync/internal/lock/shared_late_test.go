@@ -157,7 +157,7 @@ func TestShared_S29_TheEndOfATurnIsNoticed(t *testing.T) {
 	k := a.Shared("k", a.set)
 	defer k.Done()
 	for range 2 {
-		if err := k.Enter(t.Context(), 0, 1); err != nil {
+		if err := k.Enter(t.Context(), 0, 1, 0); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -172,8 +172,8 @@ func TestShared_S29_TheEndOfATurnIsNoticed(t *testing.T) {
 	k.notified(n)
 	time.Sleep(k.q.Demand().TurnEnds - k.l.now() + 20*time.Millisecond) // the timer of that moment has fired
 	k.kick()
-	k.Leave(1)
-	k.Leave(1)
+	k.Leave(1, 0)
+	k.Leave(1, 0)
 	select {
 	case s := <-got:
 		mustGive(t, s)
@@ -221,9 +221,9 @@ func TestShared_CloseBesideManyInLock(t *testing.T) {
 		all.Go(func() {
 			if i%2 == 0 {
 				_ = k.Acquire(parked, &Share{Stay: queue.Stay{Need: writes, Kind: queue.NoNotify}, Holder: notify(func(*Loss) {})})
-			} else if k.Enter(parked, 0, 1) == nil {
+			} else if k.Enter(parked, 0, 1, 0) == nil {
 				t.Error("a reader came in after Close")
-				k.Leave(1)
+				k.Leave(1, 0)
 			}
 		})
 	}

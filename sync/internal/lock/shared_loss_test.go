@@ -378,7 +378,7 @@ func TestShared_AnExitWhileOthersAreNotified(t *testing.T) {
 	if err := k.Acquire(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
-	if err := k.Enter(t.Context(), 0, 1); err != nil {
+	if err := k.Enter(t.Context(), 0, 1, 0); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the call lease was renewed", func() bool { return s.g.lease.Renewals() > 0 })
@@ -395,7 +395,7 @@ func TestShared_AnExitWhileOthersAreNotified(t *testing.T) {
 	case <-time.After(pace.Hang):
 		t.Error("SharedKey.mu is held, and with it the loop of the renewals")
 	}
-	k.Leave(1)
+	k.Leave(1, 0)
 	k.Done()
 }
 
@@ -570,17 +570,17 @@ func TestShared_TheLastOneLeavesAgain(t *testing.T) {
 	}
 	v.g.lease.Lose(renewal.Cause{Reason: renewal.ReasonWatchdog})
 	eventually(t, "it is lost", k.lossy.Load)
-	k.leave(1) // as enter does
+	k.leave(1, 0) // as enter does
 	k.kick()
 	if k.lossy.Load() {
 		t.Error("the key counts as one with somebody inside who has lost it")
 	}
 	begin := time.Now()
-	if err := k.Enter(t.Context(), 0, 1); err != nil {
+	if err := k.Enter(t.Context(), 0, 1, 0); err != nil {
 		t.Fatal(err)
 	}
 	if d := time.Since(begin); d > beforeTheLease {
 		t.Errorf("in after %v, though nobody was inside", d)
 	}
-	k.Leave(1)
+	k.Leave(1, 0)
 }

@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync/atomic"
@@ -19,6 +20,7 @@ type Share struct {
 	// Stay is that in the queue. The caller sets Goroutine, 0 if none is named in reports, Kind, and Need: of an RWMutex 1 to
 	// read, lettucecompat.AllUnits to write. See Downgrade.
 	queue.Stay
+	Of       int64  // the capacity of a Semaphore with which it counts; 0: that of the key's settings
 	CallSite string // "" unless call sites are recorded
 	Holder   Holder // nil: nobody is notified
 
@@ -38,7 +40,7 @@ func (s *Share) whole() bool { return s.Need == lettucecompat.AllUnits }
 // Acquire brings s in, or returns why it is not, as Key.Acquire does. Its caller has a reference on k meanwhile.
 func (k *SharedKey) Acquire(ctx context.Context, s *Share) error {
 	w := k.l.waiters.Get().(*queue.Waiter)
-	w.Stay, w.Note = &s.Stay, s
+	w.Stay, w.Of, w.Note = &s.Stay, cmp.Or(s.Of, k.set.Capacity), s
 	wait := time.Duration(0)
 	err := k.enter(ctx, k, w, func() (err error) {
 		wait, err = k.admit(s, w)
@@ -80,14 +82,15 @@ func (k *SharedKey) out(leave func()) {
 	k.kick()
 }
 
-// Enter brings in so many units that nobody knows by name: a reader of an RWMutex, or permits of a Semaphore. Nobody can
-// notify them of a loss, which keeps others of this process out until they have left. Otherwise it is as Acquire.
-func (k *SharedKey) Enter(ctx context.Context, kind queue.Kind, units int64) error {
+// Enter brings in so many units that nobody knows by name: a reader of an RWMutex, or permits of a Semaphore of that
+// capacity. Nobody can notify them of a loss, which keeps others of this process out until they have left. Otherwise it is as
+// Acquire.
+func (k *SharedKey) Enter(ctx context.Context, kind queue.Kind, units, of int64) error {
 	if k.Join() { // never of a Semaphore
 		return nil
 	}
 	w := k.l.waiters.Get().(*queue.Waiter)
-	w.Stay = &queue.Stay{Kind: kind | queue.NoNotify, Need: int32(units)}
+	w.Stay, w.Of = &queue.Stay{Kind: kind | queue.NoNotify, Need: int32(units)}, cmp.Or(of, k.set.Capacity)
 	return k.enter(ctx, k, w, func() error {
 		switch g := k.cur.Load(); {
 		case k.l.closing.Load():
@@ -96,7 +99,7 @@ func (k *SharedKey) Enter(ctx context.Context, kind queue.Kind, units int64) err
 			return errAgain
 		}
 		return nil
-	}, func() { k.out(func() { k.leave(units) }) })
+	}, func() { k.out(func() { k.leave(units, of) }) })
 }
 
 func (k *SharedKey) parks(*queue.Waiter) {}
@@ -107,17 +110,17 @@ func (k *SharedKey) carryOut(o queue.Order) {
 	}
 }
 
-func (k *SharedKey) leave(units int64) queue.Order {
+func (k *SharedKey) leave(units, of int64) queue.Order {
 	if k.set.Capacity == 0 {
-		return k.q.ReleaseShared(1)
+		return k.q.ReleaseShared(1, 0)
 	}
-	k.q.ReleaseShared(units)
+	k.q.ReleaseShared(units, of)
 	return queue.Restate
 }
 
 // Leave is the way out of what came in by Enter. Where units go back because of that, it returns after the answer, as Exit
 // does: a program that ends then leaves nothing that others wait for. It returns the grant if that was lost before.
-func (k *SharedKey) Leave(units int64) (lost *SharedHeld) {
+func (k *SharedKey) Leave(units, of int64) (lost *SharedHeld) {
 	g := k.cur.Load()
 	if g != nil {
 		// As in Owner.Exit both clocks are read: a process that was stopped or suspended learns here that its units are lost.
@@ -128,7 +131,7 @@ func (k *SharedKey) Leave(units int64) (lost *SharedHeld) {
 			lost = g
 		}
 	}
-	if k.leave(units) != queue.Nothing || k.lossy.Load() {
+	if k.leave(units, of) != queue.Nothing || k.lossy.Load() {
 		g := k.cur.Load()
 		k.giveBack(g, nil, true, func() { k.exitedLocked(g) })
 	}

@@ -27,10 +27,10 @@ func BenchmarkRenewals(b *testing.B) {
 				} else {
 					k := p.Shared(name, p.set)
 					defer k.Done()
-					if err := k.Enter(b.Context(), 0, 1); err != nil {
+					if err := k.Enter(b.Context(), 0, 1, 0); err != nil {
 						b.Fatal(err)
 					}
-					defer k.Leave(1)
+					defer k.Leave(1, 0)
 				}
 			}
 			renewed := func() (n int) {

@@ -148,7 +148,7 @@ func TestShared_NoQuestionsInAnOutage(t *testing.T) {
 	k := p.Shared("k", p.set)
 	defer k.Done()
 	for range 2 { // the gate is open from the second reader on
-		if err := k.Enter(t.Context(), 0, 1); err != nil {
+		if err := k.Enter(t.Context(), 0, 1, 0); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -161,7 +161,7 @@ func TestShared_NoQuestionsInAnOutage(t *testing.T) {
 	tries := f.held.Load()
 	for begin := time.Now(); time.Since(begin) < 3*time.Second; time.Sleep(10 * time.Millisecond) {
 		if k.Join() {
-			k.Leave(1)
+			k.Leave(1, 0)
 		}
 	}
 	if n := f.held.Load() - tries; n > 1 { // the next try is due after a quarter of the period
@@ -169,6 +169,6 @@ func TestShared_NoQuestionsInAnOutage(t *testing.T) {
 	}
 	f.commands.Store(nil)
 	k.Held().lease.Hurry()
-	k.Leave(1)
-	k.Leave(1)
+	k.Leave(1, 0)
+	k.Leave(1, 0)
 }

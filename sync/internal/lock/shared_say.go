@@ -13,6 +13,11 @@ import (
 func (k *SharedKey) ask(cmd *conversation.Command, mayBeHeld bool) (conversation.Event, lettucecompat.Answer) {
 	wire := k.statement(cmd, mayBeHeld)
 	k.mu.Lock()
+	if k.use.sentN != cmd.N { // a call has overtaken it, and a later one was sent: Redis would not mind it
+		k.mu.Unlock()
+		return conversation.Event{Kind: conversation.Failed, N: cmd.N}, lettucecompat.Answer{Outcome: lettucecompat.OutcomeFailed}
+	}
+	wire.KeepOf, wire.WantOf = k.use.sent.keep, k.use.sent.want
 	g := k.cur.Load()
 	if g != nil {
 		wire.LastToken = g.lastTokenLocked()
@@ -36,14 +41,23 @@ func (k *SharedKey) hear(e conversation.Event) { k.take(e, nil, nil) }
 func (k *SharedKey) take(e conversation.Event, s *conversation.Command, a *lettucecompat.Answer) (settled bool) {
 	k.mu.Lock()
 	before, used, had := k.talk, k.use, k.unitsLocked()
-	f := k.handleLocked(e, k.l.now())
+	of := int64(0)
+	if s != nil && s.N == used.sentN {
+		if of = used.sent.keep; a.Word == lettucecompat.WordHas {
+			of = used.sent.want
+		}
+	}
+	f := k.handleLocked(e, of, k.l.now())
 	if !k.busy && k.talk.State != conversation.Idle && !k.stirLocked() {
 		k.talk, k.use = before, used
 		k.mu.Unlock()
 		return false
 	}
 	now, g := k.talk.Grant, k.cur.Load()
-	more := k.unitsLocked() > had
+	more := k.unitsLocked() > had || k.unitsLocked() > 0 && k.use.of < used.of
+	if k.usableLocked() {
+		k.q.CountsWith(k.use.of)
+	}
 	called := more && (e.Kind == conversation.Called || before.InLine && s != nil)
 	failed, givenUp, missing := k.freedLocked(s, e, f, a)
 	switch {
@@ -68,17 +82,20 @@ func (k *SharedKey) take(e conversation.Event, s *conversation.Command, a *lettu
 			k.q.Renewed(k.contendedLocked(), g.deadline())
 		}
 	}
-	here, there := k.set.Capacity, int64(0)
+	here, there := int64(0), int64(0)
 	if s != nil {
 		k.flying--
 		k.answeredLocked(s, a)
-		if there = a.Capacity; there > 0 {
+		if a.Capacity > 0 && s.Want > 0 && of > 0 {
+			if here, there = of, a.Capacity; a.Units == 0 {
+				here = used.sent.want
+			}
 			k.least = there
 		}
 	}
 	k.mu.Unlock()
 	r := k.l.cfg.Reporter
-	if here > 0 && there > 0 && there != here {
+	if here > 0 && there != here { // 0: an RWMutex
 		r.Capacity(k, here, there)
 	}
 	if called {

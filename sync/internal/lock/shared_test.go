@@ -167,14 +167,14 @@ func TestShared_ReadersWithoutIdentity(t *testing.T) {
 	for range 8 {
 		all.Go(func() {
 			for range 300 {
-				if err := k.Enter(ctx, 0, 1); err != nil {
+				if err := k.Enter(ctx, 0, 1, 0); err != nil {
 					t.Error(err)
 					return
 				}
 				if value.Load() < 0 {
 					t.Error("beside a writer")
 				}
-				k.Leave(1)
+				k.Leave(1, 0)
 			}
 		})
 	}
@@ -235,7 +235,7 @@ func TestShared_S4_ALossIsNotified(t *testing.T) {
 	if err := k.Acquire(context.Background(), s); err != nil {
 		t.Fatal(err)
 	}
-	if err := k.Enter(context.Background(), 0, 1); err != nil {
+	if err := k.Enter(context.Background(), 0, 1, 0); err != nil {
 		t.Fatal(err)
 	}
 	rdb.Del(t.Context(), "k")
@@ -255,7 +255,7 @@ func TestShared_S4_ALossIsNotified(t *testing.T) {
 	if _, err := p.take(ctx, 1, 0); err == nil {
 		t.Error("somebody is in beside a reader that has lost its unit")
 	}
-	k.Leave(1)
+	k.Leave(1, 0)
 	mustGive(t, p.mustTake(t, 1))
 }
 
@@ -570,7 +570,7 @@ func TestShared_S22_ALostMessage(t *testing.T) {
 	defer k.Done()
 	ctx := context.Background()
 	for range 2 { // the gate is open from the second reader on
-		if err := k.Enter(ctx, 0, 1); err != nil {
+		if err := k.Enter(ctx, 0, 1, 0); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -584,8 +584,8 @@ func TestShared_S22_ALostMessage(t *testing.T) {
 		t.Errorf("after %v", d)
 	}
 	a.unsubscribed.Store(false)
-	k.Leave(1)
-	k.Leave(1)
+	k.Leave(1, 0)
+	k.Leave(1, 0)
 	all.Wait()
 }
 
@@ -644,10 +644,10 @@ func TestShared_S30_Linger(t *testing.T) {
 	k := p.Shared("k", p.set)
 	defer k.Done()
 	ctx := context.Background()
-	if err := k.Enter(ctx, 0, 1); err != nil {
+	if err := k.Enter(ctx, 0, 1, 0); err != nil {
 		t.Fatal(err)
 	}
-	k.Leave(1)
+	k.Leave(1, 0)
 	if !tryTake(t, q, writes) {
 		t.Error("refused after the only reader has left")
 	}

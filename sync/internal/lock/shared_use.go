@@ -16,7 +16,6 @@ const (
 // use is what the goroutines of a SharedKey make of its units: how long units stay that nobody uses, and when Redis is asked
 // whether another client waits.
 type use struct {
-	capacity   int64
 	contention conversation.Contention
 	linger     conversation.Linger
 	idle       bool   // nobody used the units when they were to be renewed
@@ -24,7 +23,14 @@ type use struct {
 	admissions uint32 // of the queue when it was asked by a renewal
 	lastShown  uint64 // the last answer or call that showed the units
 	lastServed uint64 // the last answer or call that counted
+	of         int64  // the capacity that the units count with in Redis, or less. With a place: those that a call may give, or less
+	sent       ofUnits
+	sentN      uint64 // the command that has said so
 }
+
+// ofUnits are the capacities of a Semaphore that what a command keeps and wants counts with. The second is at most the first. If it
+// is less, Redis has to give what is kept anew.
+type ofUnits struct{ keep, want int64 }
 
 // usableLocked reports whether owners may rely on the units.
 func (b *base) usableLocked() bool { return b.talk.State == conversation.Holding }
@@ -42,7 +48,7 @@ func (k *SharedKey) contendedLocked() bool { return k.use.contention.Waits }
 
 // meansLocked returns what d means for the conversation, and when to ask again.
 func (k *SharedKey) meansLocked(d *queue.Demand, now Moment) (conversation.Linger, conversation.Demand, Moment) {
-	waits := d.Waiting > 0 && d.Want <= k.use.capacity // otherwise somebody of this process has to leave first
+	waits := d.Waiting > 0 && !d.Barred // otherwise somebody of this process has to leave first
 	u := conversation.Use{Used: d.Used, Readers: d.Readers > 0, Waiting: waits, Idle: d.Idle, Admissions: d.Admissions}
 	if k.usableLocked() {
 		u.Units = k.talk.Units
@@ -53,6 +59,9 @@ func (k *SharedKey) meansLocked(d *queue.Demand, now Moment) (conversation.Linge
 		demand.Want, demand.Try = max(keep, d.Want), d.Try
 		demand.Again = d.Again && demand.Want == keep
 	}
+	of := k.ofLocked(d)
+	demand.Anew = k.talk.Units > 0 && of.want < of.keep
+	demand.News = k.usableLocked() && of.keep > k.use.of || k.talk.InLine && of.want != k.use.sent.want
 	if k.use.idle && d.Used == 0 && d.Waiting == 0 { // what nobody uses is never renewed
 		demand.Keep, demand.Want = 0, 0
 	}
@@ -60,6 +69,15 @@ func (k *SharedKey) meansLocked(d *queue.Demand, now Moment) (conversation.Linge
 		at = min(at, d.TurnEnds)
 	}
 	return l, demand, at
+}
+
+// ofLocked returns the capacities that count. What Redis has given of a capacity may be too much for a lesser one.
+func (k *SharedKey) ofLocked(d *queue.Demand) ofUnits {
+	of := max(d.KeepOf, k.use.of)
+	if d.Waiting > 0 && !d.Barred {
+		return ofUnits{of, d.WantOf}
+	}
+	return ofUnits{of, of}
 }
 
 // givesLocked reports whether the next command gives units back.
@@ -79,8 +97,8 @@ func (k *SharedKey) asksLocked(d *queue.Demand, now Moment) bool {
 	return true
 }
 
-// handleLocked takes in an event: see conversation.Conversation.Handle.
-func (k *SharedKey) handleLocked(e conversation.Event, now Moment) conversation.Effect {
+// handleLocked takes in an event: see conversation.Conversation.Handle. of: the units of an answer count with that capacity.
+func (k *SharedKey) handleLocked(e conversation.Event, of int64, now Moment) conversation.Effect {
 	u, shows := &k.use, e.Kind == conversation.Called
 	answers := e.Kind < conversation.Silence && k.talk.Unanswered() && e.N == k.talk.LastCommand().N
 	if answers || shows && k.talk.Believes(e.N) {
@@ -88,6 +106,12 @@ func (k *SharedKey) handleLocked(e conversation.Event, now Moment) conversation.
 	}
 	if answers {
 		u.askedAt = now
+	}
+	switch {
+	case answers && e.Units > 0 && of > 0:
+		u.of = of
+	case answers && e.Units == 0, shows && e.N == k.talk.LastCommand().N:
+		u.of = u.sent.want
 	}
 	talk, f := k.talk.Handle(e, conversation.Moment(now))
 	if k.talk = talk; (answers || shows) && talk.Units > 0 {
@@ -105,6 +129,9 @@ func (k *SharedKey) notifiedLocked(n uint64) {
 
 // settledLocked forgets what was known of units that the client does not have any more.
 func (k *SharedKey) settledLocked() {
+	if k.unitsLocked() == 0 && !k.talk.InLine && !k.talk.Unanswered() {
+		k.use.of = 0
+	}
 	if k.unitsLocked() == 0 {
 		k.use.contention.Waits = false
 	}
