@@ -67,7 +67,7 @@ func (c *sharedTalk) demand(d *queue.Demand, now Moment) (conversation.Linger, c
 		demand.Again = d.Again && demand.Want == keep
 	}
 	of := c.ofUnits(d)
-	demand.Anew = c.Units > 0 && of.wantOf < of.keepOf
+	demand.Again = demand.Again || of.wantOf < of.keepOf // Fresh units may suffice, and count with too much
 	demand.News = c.usable() && of.keepOf > c.of || c.InLine && of.wantOf != c.sent.wantOf
 	if c.idle && d.Used == 0 && d.Waiting == 0 { // what nobody uses is never renewed
 		demand.Keep, demand.Want = 0, 0
