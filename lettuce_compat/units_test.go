@@ -476,6 +476,31 @@ func TestUnits_S6_CapacitiesOfOneClient(t *testing.T) {
 	})
 }
 
+// TestUnits_S6_ACallOfALesserCapacity that its client has not heard is confirmed as it is: it does not wait in line again.
+func TestUnits_S6_ACallOfALesserCapacity(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, b *bed) {
+		a, x, y := b.unitsPeer(t, "a", semaphore(7)), b.unitsPeer(t, "x", semaphore(7)), b.unitsPeer(t, "y", semaphore(7))
+		of := func(s *lettucecompat.Statement) { s.KeepOf, s.WantOf = 5, 3 }
+		a.wants("2 of 5", has, a.units(0, 0, 2, func(s *lettucecompat.Statement) { s.WantOf = 5 }))
+		x.wants("2 of 7", has, x.units(0, 0, 2))
+		a.wants("3 of 3 beside 2", waits, a.units(2, 2, 3, of))
+		y.wants("7 of 7", waits, y.units(0, 0, 7))
+		before := a.unit
+		x.drops(2)
+		a.calledFor(3)
+		a.unit = before
+		got := a.wants("3 of 3, which it has", has, a.units(2, 3, 3, of))
+		want(t, "units", got.Units, int64(3))
+		want(t, "capacity", got.Capacity, int64(3))
+		want(t, "contended", got.Contended, true)
+		a.wants("2 of 5, and less is wanted", waits, a.units(3, 2, 3, of))
+		a.drops(2)
+		y.calledFor(7)
+		y.drops(7)
+	})
+}
+
 // TestUnits_S5_Tokens: a writer's is above all before it. A reader's is not below those of the writer before it, be they named or
 // not, equal to that of the readers beside it, and below that of the next writer.
 func TestUnits_S5_Tokens(t *testing.T) {

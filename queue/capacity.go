@@ -121,14 +121,14 @@ func (o *semaphore) restated(n need) bool {
 }
 
 // CountsWith reports the capacity that the units of a Semaphore count with: before the statement is sent that says so if it is a
-// larger one, and after the answer otherwise. False: somebody inside counts with less, and nothing has changed.
+// larger one, and after the answer otherwise. False: it is larger, somebody inside counts with less, and nothing has changed.
 func (s *Synchronizer) CountsWith(of int64) bool {
 	if s.p.sem == nil {
 		return true
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if of > s.p.sem.least() {
+	if of > s.p.sem.of && of > s.p.sem.least() {
 		return false
 	}
 	s.p.sem.of = of

@@ -1,6 +1,7 @@
 package anteroom_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -274,5 +275,31 @@ func TestCapacity_ALargerOneCountsAgain(t *testing.T) {
 		for _, h := range []theHold{b, c, x} {
 			ok(t, h.Release(bg))
 		}
+	})
+}
+
+// A place in line has the capacity of who waits now.
+func TestCapacity_ANewHeadHasAnotherOne(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.client(), anteroom.Config{})
+		other, _ := manager(t, s.client(), anteroom.Config{})
+		x := must[theHold](t)(other.Semaphore("k", 5).Acquire(bg, 3))
+		ctx, cancel := context.WithCancel(bg)
+		in := make(chan theHold, 1)
+		go func() {
+			if _, err := m.Semaphore("k", 5).Acquire(ctx, 3); err == nil {
+				t.Error("six of five")
+			}
+		}()
+		synctest.Wait()
+		go func() { in <- must[theHold](t)(m.Semaphore("k", 3).Acquire(bg, 3)) }()
+		synctest.Wait()
+		cancel()
+		synctest.Wait()
+		if places := s.HGet(lineOf("k"), "p1"); !strings.HasSuffix(places, " sem 3 3 0") {
+			t.Errorf("the place: %q", places)
+		}
+		ok(t, x.Release(bg))
+		ok(t, (<-in).Release(bg))
 	})
 }

@@ -130,6 +130,7 @@ if not text and kept > units then token, text = token_of({units = kept, cap = ca
 if text then return redis.error_reply(text) end
 
 -- 3. What it does not keep is free from here on. What it knows of, and keeps, has the lease.
+if kept >= want and r.cap <= cap then of = cap end -- a call has given it with the lesser capacity
 local less = r.cap < of and r.cap == h.cap -- the least may not be what it was
 h.held, r.n, r.units, r.cap = h.held - had, number, kept, of
 r.ends = kept == 0 and 0 or units > 0 and math.max(r.ends, now + lease) or r.ends

@@ -21,7 +21,7 @@
 //	        | yield     u     k     w     | other clients are to come in, and somebody waits here
 //	        | shrink    u     k     k     | fewer units are needed
 //	        | grow      u     w     w     | more units are wanted
-//	        | requeue   u     u     u     | somebody is to wait in line though the units suffice (Again, Anew)
+//	        | requeue   u     u     u     | somebody is to wait in line though the units suffice (Again)
 //	        | renew     u     u     u     | a renewal has found more units than these
 //	Leaving | release   u     0     0     | the first release or yield had no effect
 //	        | yield     u     0     w     | the same, and somebody waits
@@ -79,8 +79,7 @@ type Demand struct {
 	Again bool  // somebody is to wait in line though Keep suffices
 	Try   bool  // who wants more does not wait in line
 	Seize bool  // who wants more takes it from the holder, whoever that is
-	Anew  bool  // who waits needs what is kept given anew, on terms that this package does not know
-	News  bool  // Redis is to know of other such terms
+	News  bool  // Redis is to know of other terms of the units, which this package does not know
 }
 
 // Command is the one command to Redis.
@@ -94,7 +93,7 @@ type Command struct {
 	Have, Keep, Want int64
 	InLine           bool // the client has a place and no units
 	Again            bool // it waits in line though it keeps what it wants
-	Try, Seize, Anew bool
+	Try, Seize       bool
 }
 
 // same reports whether both say the same, under any numbers.
@@ -107,7 +106,7 @@ func (c Command) same(o Command) bool {
 func (c *Command) Names() uint64 { return cmp.Or(c.Since, c.Returns) }
 
 // mayWait reports whether it can make, keep or use a place.
-func (c *Command) mayWait() bool { return c.Want > c.Have || c.Again || c.Anew }
+func (c *Command) mayWait() bool { return c.Want > c.Have || c.Again }
 
 // Kind says what has happened.
 type Kind uint8
@@ -280,11 +279,10 @@ func (c *Conversation) command(d Demand) (cmd Command, differs bool) {
 	case Fresh:
 		cmd.Keep = min(c.Units, max(d.Keep, d.Want))
 	}
-	cmd.Anew = d.Anew && cmd.Keep > 0
-	more := d.Want > max(d.Keep, cmd.Keep) || cmd.Anew
+	more := d.Want > max(d.Keep, cmd.Keep)
 	cmd.Want = cmd.Keep
 	if more {
-		cmd.Want, cmd.Try = max(cmd.Keep, d.Want), d.Try
+		cmd.Want, cmd.Try = d.Want, d.Try
 		if cmd.Keep == c.Units && (c.Units > 0 || c.InLine) { // a call on its way may give it
 			cmd.Keep = cmd.Want
 		}
@@ -304,7 +302,7 @@ func (c *Conversation) command(d Demand) (cmd Command, differs bool) {
 	case cmd.Keep < cmd.Have, waits != c.InLine, cmd.Try, cmd.Seize, c.State == Fresh, c.State == Holding && c.somethingLeft, d.News && (c.State == Holding || c.InLine):
 		return cmd, true
 	case waits:
-		return cmd, cmd.Want != c.lastCommand.Want || cmd.Again != c.lastCommand.Again || cmd.Anew != c.lastCommand.Anew
+		return cmd, cmd.Want != c.lastCommand.Want || cmd.Again != c.lastCommand.Again
 	}
 	return cmd, c.State == Unsure
 }
@@ -329,7 +327,7 @@ func (c Conversation) sending(cmd Command, now Moment) Conversation {
 	}
 	c.stateBefore = c.State
 	c.Units = min(c.Units, cmd.Keep)
-	c.InLine = c.InLine && !cmd.Try && (cmd.Want > c.Units || cmd.Again || cmd.Anew)
+	c.InLine = c.InLine && !cmd.Try && (cmd.Want > c.Units || cmd.Again)
 	if c.Units == 0 {
 		c = c.withoutUnits(true)
 	}

@@ -509,31 +509,30 @@ func TestRules_P11_AfterAllWasGivenUp(t *testing.T) {
 	}
 }
 
-// S13: terms of units that only the caller knows. Who needs what is kept on others waits in line with it, and those that Redis is to
-// know are said once.
+// S13: terms of units that only the caller knows are said once, and again until an answer comes.
 func TestRules_S13_OtherTerms(t *testing.T) {
 	p := newPlay(t)
+	news := func(d Demand) Demand {
+		d.News = true
+		return d
+	}
+	two, more := Demand{Keep: 2, Want: 2}, Demand{Keep: 2, Want: 3}
+	p.isSilent(news(quiet), Never)
 	p.sends(Demand{Want: 2}, "10: 0 0 2")
 	p.handles(has(10, 10, 2, 30*second), Granted)
-	p.isSilent(Demand{Keep: 2, Want: 2}, Never)
-	anew := Demand{Keep: 2, Want: 2, Anew: true}
-	p.sends(anew, "11: 2 2 2, since 10")
-	p.handles(Event{Kind: Waits, N: 11, Record: 11, Units: 2, Lease: 30 * second, After: second}, None)
-	p.isSilent(anew, second)
-	p.sends(Demand{Keep: 2, Want: 2, Anew: true, News: true}, "12: 2 2 2, since 10")
-	p.handles(Event{Kind: Waits, N: 12, Record: 12, Units: 2, Lease: 30 * second, After: second}, None)
-	p.handles(Event{Kind: Called, N: 12, Record: 12, Units: 2, Lease: 30 * second}, None)
-	p.isSilent(Demand{Keep: 2, Want: 2}, Never)
-	p.sends(Demand{Keep: 2, Want: 2, News: true}, "13: 2 2 2, since 10")
-	p.handles(Event{Kind: Failed, N: 13, After: second}, None)
-	p.isSilent(Demand{Keep: 2, Want: 2}, p.now+second) // and says it again, whatever has become of it
+	p.isSilent(two, Never)
+	p.sends(news(two), "11: 2 2 2, since 10")
+	p.handles(Event{Kind: Failed, N: 11, After: second}, None)
+	p.isSilent(two, second)
 	p.now += second
-	p.sends(Demand{Keep: 2, Want: 2}, "14: 2 2 2, since 10")
-	p.handles(has(14, 14, 2, 30*second), None)
-	p.sends(Demand{Keep: 2, Want: 2, Anew: true, Try: true}, "15: 2 2 2t, since 10")
-	p.handles(has(15, 15, 2, 30*second), None)
-	p.isSilent(Demand{Keep: 2, Want: 2}, Never)
-	p.sends(Demand{Keep: 0, Want: 2, Anew: true}, "16: 2 0 2, since 10")
+	p.sends(two, "12: 2 2 2, since 10")
+	p.handles(has(12, 12, 2, 30*second), None)
+	p.sends(more, "13: 2 3 3, since 10")
+	p.handles(Event{Kind: Waits, N: 13, Record: 13, Units: 2, Lease: 30 * second, After: second}, None)
+	p.isSilent(more, 2*second)
+	p.sends(news(more), "14: 2 3 3, since 10")
+	p.handles(Event{Kind: Called, N: 14, Record: 14, Units: 3, Lease: 30 * second}, None)
+	p.isSilent(Demand{Keep: 3, Want: 3}, Never)
 }
 
 // S13: what is said, by what is had and demanded.

@@ -60,7 +60,7 @@ func (k *SharedKey) meansLocked(d *queue.Demand, now Moment) (conversation.Linge
 		demand.Again = d.Again && demand.Want == keep
 	}
 	of := k.ofLocked(d)
-	demand.Anew = k.talk.Units > 0 && of.want < of.keep
+	demand.Again = demand.Again || of.want < of.keep // Fresh units may suffice, and count with too much
 	demand.News = k.usableLocked() && of.keep > k.use.of || k.talk.InLine && of.want != k.use.sent.want
 	if k.use.idle && d.Used == 0 && d.Waiting == 0 { // what nobody uses is never renewed
 		demand.Keep, demand.Want = 0, 0
