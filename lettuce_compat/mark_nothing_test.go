@@ -44,3 +44,20 @@ func TestState_MinHold_AMarkForWhatIsLeft(t *testing.T) {
 		b.wantTTL(t, "k", 59*time.Minute, time.Hour)
 	})
 }
+
+// An ask leaves it, too, in silence and with tokens or without, and waits behind it.
+func TestState_MinHold_AnAskLeavesAMark(t *testing.T) {
+	for name, terms := range map[string]*lettucecompat.Terms{"plain": terms, "fenced": fencedTerms} {
+		t.Run(name, func(t *testing.T) {
+			b := onReal(t, nil)
+			a := b.peer(t, "a")
+			a.terms = terms
+			a.takes()
+			s := a.statement(nothing, 0, 1)
+			s.Since, s.Mark, s.MarkAs = a.unit, lettucecompat.LeaseLeft, "ticket"
+			messages := listen(t, b, func() { a.wantWord("ask", a.State(ctx, s), waits) })
+			want(t, "messages", len(messages), 0)
+			b.wantHash(t, "k", hash{"ticket": "1"})
+		})
+	}
+}

@@ -229,7 +229,7 @@ func (c *Client) stateRequest(s *Statement, line string, now time.Time) *scriptR
 		script, argv = c.scripts().units, append(argv, s.kind(terms.kind))
 	case s.Keep == 0 && (s.Have != HaveNothing || s.Want == 0):
 		argv = append(argv, c.opt.Dialect.message(s.Key, NewField(c.opt.ClientID, cmp.Or(s.Since, s.N)), now), c.window(s.Key))
-	case fence != "": // an ask gives back in silence: it takes the lock again immediately
+	case fence != "" || s.Mark != 0: // an ask gives back in silence: it takes the lock again immediately
 		argv = append(argv, "", "")
 	}
 	if fence != "" || s.Mark != 0 {
