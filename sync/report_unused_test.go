@@ -11,6 +11,7 @@ import (
 // What nobody has, nobody loses: neither the log nor an event nor a metric has a word of a lock that lingers, or of units that a
 // process keeps for a moment, when they are gone.
 func TestQuiet_WhatNobodyHasIsNotLost(t *testing.T) {
+	const betweenRenewals = 500 * time.Millisecond // a second after the last one the next is due, and what it finds unused goes back
 	for name, use := range map[string]func(t *testing.T, m *anteroom.Manager){
 		"a Mutex that lingers": func(t *testing.T, m *anteroom.Manager) {
 			mu := mutex(t, m, anteroom.LockConfig{Key: "k", Linger: 5 * time.Second})
@@ -21,7 +22,7 @@ func TestQuiet_WhatNobodyHasIsNotLost(t *testing.T) {
 		"a Semaphore": func(t *testing.T, m *anteroom.Manager) {
 			sem := m.Semaphore("k", 3)
 			a, b := must[theHold](t)(sem.Acquire(bg, 1)), must[theHold](t)(sem.Acquire(bg, 1))
-			time.Sleep(time.Second)
+			time.Sleep(betweenRenewals)
 			ok(t, b.Release(bg))
 			b = must[theHold](t)(sem.Acquire(bg, 1)) // by what the process has
 			ok(t, a.Release(bg))
@@ -30,7 +31,7 @@ func TestQuiet_WhatNobodyHasIsNotLost(t *testing.T) {
 		"a Semaphore without a Hold": func(t *testing.T, m *anteroom.Manager) {
 			w := m.Semaphore("k", 3).Weighted()
 			ok(t, w.Acquire(bg, 2))
-			time.Sleep(time.Second)
+			time.Sleep(betweenRenewals)
 			w.Release(1)
 			ok(t, w.Acquire(bg, 1))
 			w.Release(2)
@@ -39,7 +40,7 @@ func TestQuiet_WhatNobodyHasIsNotLost(t *testing.T) {
 			rw := m.RWMutex("k")
 			rw.RLock()
 			rw.RLock()
-			time.Sleep(time.Second)
+			time.Sleep(betweenRenewals)
 			rw.RUnlock()
 			rw.RUnlock()
 		},
