@@ -85,14 +85,17 @@ func (k *Key) Acquire(ctx context.Context, o *Owner, lease *Lease) error {
 		context.AfterFunc(t.ctx, func() { end(context.Cause(t.ctx)) })
 		defer t.spoil(nil)
 		t.after = k.l.number.Load()
-		defer k.oust() // it may have kept the next one waiting
 	}
 	if o.resumes() {
 		if err := k.mayTake(ctx, o.more().Takes); err != nil {
 			return err
 		}
 	}
-	return k.enter(ctx, k, w, func() error { return k.admit(ctx, o, w) }, func() { k.leave(ctx, w) })
+	err := k.enter(ctx, k, w, func() error { return k.admit(ctx, o, w) }, func() { k.leave(ctx, w) })
+	if err != nil && o.more().Takes != nil {
+		k.oust() // it may have kept the next one waiting
+	}
+	return err
 }
 
 // parks is called before w parks.

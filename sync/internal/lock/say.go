@@ -61,7 +61,9 @@ func send(k driver, cmd *conversation.Command, mayBeHeld bool) (a lettucecompat.
 	b.l.wire.Subscribe()
 	e, a := k.ask(cmd, mayBeHeld)
 	settled = k.take(e, cmd, &a)
-	b.report(a.Err)
+	if a.Outcome == lettucecompat.OutcomeOK || a.Err != nil { // else nothing was sent
+		b.report(a.Err)
+	}
 	if cmd.Want > 0 && !cmd.Seize {
 		k.carryOut(b.refuse(k, cmd, &a))
 	}
@@ -245,8 +247,12 @@ func (b *base) Answer() *lettucecompat.Answer {
 // answeredLocked keeps the answer a to cmd for who gives up: not an older one, nor a good one to what wants nothing, nor any
 // while this process has what it wants.
 func (b *base) answeredLocked(cmd *conversation.Command, a *lettucecompat.Answer) {
-	wants := b.talk.State != conversation.Holding || b.talk.InLine
-	if cmd.N == b.talk.LastCommand().N && wants && (a.Err != nil || cmd.Want > 0 && !cmd.Seize) {
+	wants := b.talk.State != conversation.Holding || b.talk.InLine || cmd.Want > b.talk.Units
+	switch {
+	case cmd.N != b.talk.LastCommand().N:
+	case !wants:
+		b.answer = nil
+	case a.Err != nil || cmd.Want > 0 && !cmd.Seize:
 		b.answer = a
 		if a.Err == nil && a.Word != lettucecompat.WordVoid {
 			b.knew = b.l.now()

@@ -58,13 +58,16 @@ func (k *SharedKey) take(e conversation.Event, s *conversation.Command, a *lettu
 	if k.usableLocked() {
 		k.q.CountsWith(k.use.of)
 	}
+	if more || before.InLine && !k.talk.InLine {
+		k.answer = nil // what was heard before is not why anybody waits now
+	}
 	called := more && (e.Kind == conversation.Called || before.InLine && s != nil)
 	failed, givenUp, missing := k.freedLocked(s, e, f, a)
 	switch {
 	case s != nil && s.N > k.tryAfter && k.unitsLocked() > 0 && !k.usableLocked(): // and its next answer has no end
 		k.q.Refuse(errLate)
 	case f == conversation.Granted:
-		g, k.answer = k.newGrantLocked(), nil
+		g = k.newGrantLocked()
 		k.q.Granted(g.n, k.talk.Units, k.contendedLocked(), g.deadline())
 	case f == conversation.Vanished:
 		k.l.gone(g.lease, byStatement, nil)

@@ -118,6 +118,9 @@ func (k *Key) mayTake(ctx context.Context, t *Taking) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	defer context.AfterFunc(k.l.open, func() { end(ErrClosed) })()
+	if k.l.closing.Load() {
+		return ErrClosed
+	}
 	for tries := 0; ; tries++ {
 		o := k.Owner()
 		if o != nil && o.Err() != nil {
