@@ -89,7 +89,7 @@ func (k *SharedKey) take(e conversation.Event, s *conversation.Command, a *lettu
 	if s != nil {
 		k.flying--
 		k.answeredLocked(s, a)
-		if a.Capacity > 0 && s.Want > 0 && of > 0 {
+		if a.Capacity > 0 && s.Want > 0 && of > 0 { // 0: an RWMutex
 			if here, there = of, a.Capacity; a.Units == 0 {
 				here = used.sent.want
 			}
@@ -98,7 +98,7 @@ func (k *SharedKey) take(e conversation.Event, s *conversation.Command, a *lettu
 	}
 	k.mu.Unlock()
 	r := k.l.cfg.Reporter
-	if here > 0 && there != here { // 0: an RWMutex
+	if there != here {
 		r.Capacity(k, here, there)
 	}
 	if called {
