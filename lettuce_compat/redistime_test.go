@@ -80,7 +80,7 @@ func BenchmarkRedisTime_Units(b *testing.B) {
 		readers := map[string]any{}
 		ends := time.Now().Add(time.Hour).UnixMilli()
 		for i := range n {
-			readers["holder-"+strconv.Itoa(i)] = fmt.Sprintf("%d 1 %d 0 %d", first, ends, all)
+			readers["holder-"+strconv.Itoa(i)] = fmt.Sprintf("%d 1 %d 0 %d", int64(first), ends, all)
 		}
 		if n > 0 {
 			readers[":"] = fmt.Sprintf("rw %d %d %d %d", all, n, ends, ends)
