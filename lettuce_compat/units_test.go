@@ -387,7 +387,7 @@ func TestUnits_S22_ContendedOnce(t *testing.T) {
 	ends := time.Now().Add(lease).UnixMilli()
 	h := map[string]string{":": fmt.Sprintf("rw %d %d %d %d", all, others, ends, ends)}
 	for i := range others {
-		h[fmt.Sprint("r", i)] = fmt.Sprintf("%d 1 %d 0 %d", first, ends, all)
+		h[fmt.Sprint("r", i)] = fmt.Sprintf("%d 1 %d 0 %d", int64(first), ends, all)
 	}
 	b.put(t, "k", h, lease)
 	a.reads()

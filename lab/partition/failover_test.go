@@ -76,7 +76,11 @@ func failover(t *testing.T, s *site, how strike) {
 	now := x.await(old)
 	elected := history.Now()
 	after := x.held(kept)
-	if how == killed && !slices.Equal(by, after) {
+	switch took := x.since(elected); {
+	case how != killed:
+	case took > long/2: // leases have ended meanwhile
+		t.Logf("the election took %v, so nothing says what every replica has kept", took)
+	case !slices.Equal(by, after):
 		t.Errorf("what every replica had went from %v to %v", by, after)
 	}
 	if how == hung {
