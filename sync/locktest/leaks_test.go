@@ -163,7 +163,13 @@ func TestLocktest_LogsNothingOfItsOwn(t *testing.T) {
 		if err := lt.Stop(); err != nil {
 			t.Error(err)
 		}
-		if text := r.text(); strings.Contains(text, "redis client") || level == slog.LevelInfo && text != "" {
+		text := ""
+		for line := range strings.Lines(r.text()) {
+			if !strings.Contains(line, "CLIENT TRACKING") { // which a hold asks for that a loaded machine makes old
+				text += line
+			}
+		}
+		if strings.Contains(text, "redis client") || level == slog.LevelInfo && text != "" {
 			t.Errorf("it logs\n%s", text)
 		}
 	}
