@@ -27,19 +27,21 @@ const (
 
 // speak sends what there is to send now, and returns after the answer. mayBeHeld is as in lettucecompat.Statement.
 func speak(k driver, mayBeHeld bool) {
-	if cmd := k.its().next(k); cmd != nil {
+	if cmd := next(k); cmd != nil {
 		say(k, cmd, mayBeHeld)
 	}
 }
 
 // kick is speak for callers that must not be held up.
 func kick(k driver) {
-	if cmd := k.its().next(k); cmd != nil {
+	if cmd := next(k); cmd != nil {
 		go say(k, cmd, false)
 	}
 }
 
-func (b *base) next(k driver) *conversation.Command {
+// next is nextLocked.
+func next(k driver) *conversation.Command {
+	b := k.its()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return k.nextLocked()

@@ -342,3 +342,26 @@ func TestShared_ACallBesideClose(t *testing.T) {
 	}
 	k.Done()
 }
+
+// A command about units that was overtaken before it was sent is not sent: its capacities are those of a later one by then.
+func TestShared_AnOvertakenCommandIsNotSent(t *testing.T) {
+	t.Parallel()
+	_, client := fresh(t)
+	p := newShares(t, client(), 0, nil)
+	k := p.Shared("k", p.set)
+	defer k.Done()
+	w := &queue.Waiter{Stay: &queue.Stay{Need: 1, Kind: queue.Refusable}}
+	_, _, _ = k.q.Acquire(w)
+	late := next(k)
+	k.hear(conversation.Event{Kind: conversation.Silence, N: late.N})
+	say(k, next(k), false)
+	if e, a := k.ask(late, false); e.Kind != conversation.Failed || a.Outcome != lettucecompat.OutcomeFailed || a.Err != nil {
+		t.Errorf("it was sent: %+v", a)
+	}
+	say(k, late, false)
+	if _, err := k.q.Park(t.Context(), w); err != nil {
+		t.Fatal(err)
+	}
+	k.out(func() { k.q.Leave(w.Stay) })
+	eventually(t, "all is given back", func() bool { return p.unsettled.Load() == 0 && p.flying.Load() == 0 })
+}
