@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
+	miniserver "github.com/alicebob/miniredis/v2/server"
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
@@ -63,12 +65,27 @@ func newServer() (*server, error) {
 	}
 	s.gate = faultnet.NewGate(s.mini)
 	s.mini.ClockTTL(true)
+	c, err := s.mini.Dial() // starts the server
+	if err != nil {
+		return nil, err
+	}
+	_ = c.Close()
+	s.mini.Server().SetPreHook(track)
 	s.control = s.client(func() (net.Conn, error) { return s.pipe(func(*conn) {}) })
-	var err error
 	s.foreign, err = lettucecompat.New(s.control, lettucecompat.Options{
 		ClientID: OtherClient, CommandTimeout: controlTimeout,
 	})
 	return s, err
+}
+
+// track answers CLIENT TRACKING, which miniredis does not know, so that a hold that lasts warns of nothing. No push follows: a
+// removal is noticed by the watchdog and by renewals.
+func track(c *miniserver.Peer, cmd string, args ...string) (answered bool) {
+	if !strings.EqualFold(cmd, "CLIENT") || len(args) == 0 || !strings.EqualFold(args[0], "TRACKING") {
+		return false
+	}
+	c.WriteOK()
+	return true
 }
 
 // pipe opens a connection to the server. There is no listener: a goroutine that accepts on a real socket would keep

@@ -204,6 +204,9 @@ func (k *Key) take(e conversation.Event, cmd *conversation.Command, a *lettuceco
 		k.takes.lasts(e, &k.talk)
 	}
 	called := got != had && k.hasLocked() && got != k.took && (cmd == nil || cmd.InLine && cmd.Keep > 0 && got != cmd.N)
+	if called { // another client had it; the answer that says so may be still to come
+		k.pauseLinger()
+	}
 	if cmd != nil {
 		k.flying--
 		k.answeredLocked(cmd, a)
