@@ -69,7 +69,7 @@ func (m *Manager) notAcquired(key string, r *request, err error) {
 }
 
 // reentered reports that the caller of r, who is o already, has entered again, or why it has not.
-func (m *Manager) reentered(r *request, o lock.Possession, err error) {
+func (m *Manager) reentered(r *request, o *lock.Owner, err error) {
 	if err != nil {
 		m.notAcquired(o.Name(), r, err)
 	} else {

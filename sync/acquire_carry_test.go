@@ -3,6 +3,7 @@ package anteroom_test
 import (
 	"context"
 	"errors"
+	"math"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -36,11 +37,14 @@ func TestUncontendedLockCosts(t *testing.T) {
 	m, _ := manager(t, s.Client(t, mindful), anteroom.Config{})
 	mu := m.Mutex("k")
 	pass(mu)
-	const runs = 200
+	const runs, tries = 200, 5
 	before := s.Stats(t)["evalsha"]
-	allocs := testing.AllocsPerRun(runs, func() { pass(mu) })
-	if got := s.Stats(t)["evalsha"] - before; got != 2*(runs+1) {
-		t.Errorf("%d commands for %d pairs", got, runs+1)
+	allocs := math.Inf(1)
+	for range tries { // others of the process allocate, too, and on a loaded machine a hold may get so old that it is tracked
+		allocs = min(allocs, testing.AllocsPerRun(runs, func() { pass(mu) }))
+	}
+	if got := s.Stats(t)["evalsha"] - before; got != 2*tries*(runs+1) {
+		t.Errorf("%d commands for %d pairs", got, tries*(runs+1))
 	}
 	t.Logf("%.0f allocations a pair", allocs)
 	if allocs > 40 {

@@ -189,24 +189,19 @@ func (m *Manager) notClosed(ctx context.Context, besides ...string) error {
 func (m *Manager) sayClosing() {
 	held, unsettled := m.locks.Open()
 	classes := map[string]int{}
-	var oldest lock.Possession
-	count := func(g lock.AnyHeld) {
+	var oldest *lock.Owner
+	for _, g := range held {
+		if g.Settings().Shared && g.Key().Queue().Demand().Used == 0 { // units that nobody uses
+			continue
+		}
 		classes[g.Settings().Class]++
 		if o := g.Someone(); o != nil && (oldest == nil || o.Since() < oldest.Since()) {
 			oldest = o
 		}
 	}
-	for _, g := range held {
-		count(g)
-	}
-	for _, k := range m.locks.AllShared() {
-		if d := k.Queue().Demand(); d.Used > 0 {
-			count(k.Held())
-		}
-	}
 	site := ""
 	if oldest != nil {
-		site = oldest.Who().CallSite
+		site = oldest.CallSite
 	}
 	m.reports.Closing(closeNotice, classes, site, unsettled)
 }
@@ -216,12 +211,11 @@ func (m *Manager) parked() []string {
 	var problems []string
 	for _, k := range m.locks.All() {
 		if n := k.Queue().Len(); n > 0 {
-			problems = append(problems, fmt.Sprintf("%d callers are parked in Lock of %s", n, quoteKey(k.Name())))
-		}
-	}
-	for _, k := range m.locks.AllShared() {
-		if n := k.Queue().Len(); n > 0 {
-			problems = append(problems, fmt.Sprintf("%d callers are parked in Lock or RLock of %s", n, quoteKey(k.Name())))
+			method := "Lock"
+			if k.Settings().Shared {
+				method = "Lock or RLock"
+			}
+			problems = append(problems, fmt.Sprintf("%d callers are parked in %s of %s", n, method, quoteKey(k.Name())))
 		}
 	}
 	return problems

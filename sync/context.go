@@ -102,7 +102,7 @@ func (h *Hold) check(op string) (released bool, loss error) {
 	if h.sentinel == nil {
 		return true, nil // what is being released is not valid either
 	}
-	if l := t.possession().Err(); l != nil {
+	if l := t.owner.Err(); l != nil {
 		return false, t.m.lossError(op, h.Key(), l)
 	}
 	return false, nil

@@ -70,7 +70,7 @@ const RaceEnabled = raceEnabled
 // KeepsAny reports whether m keeps a key, a grant or a clean-up.
 func KeepsAny(m *Manager) bool {
 	held, unsettled := m.locks.Open()
-	return len(held)+unsettled+len(m.locks.All())+len(m.locks.AllShared()) > 0
+	return len(held)+unsettled+len(m.locks.All()) > 0
 }
 
 // WithoutNames returns what err says with these names taken out, as Event.ErrText does.

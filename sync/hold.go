@@ -72,7 +72,7 @@ func (mu *Mutex) acquire(ctx context.Context, op string, kind queue.Kind, takes 
 	}
 	for outer := m.outer(ctx, mu.key); outer != nil && (takes == nil || takes.From == ""); outer = m.outer(ctx, mu.key) {
 		if h, err := outer.reenter(ctx, &r); h != nil || err != nil {
-			m.reentered(&r, outer.t.possession(), err)
+			m.reentered(&r, &outer.t.owner, err)
 			return h, err
 		}
 	}
@@ -146,10 +146,10 @@ func (h *Hold) ended(op string, wait context.Context, s *sentinel, ctx *holdCont
 	if ctx != nil {
 		ctx.end(h.releasedError()) // before anybody else comes in
 	}
-	if share := t.share(); share != nil && h.writing() {
-		share.EndWriting()
+	if t.owner.Share() != nil && h.writing() {
+		t.owner.EndWriting()
 	}
-	err := t.m.exit(op, t.possession(), wait, h.values)
+	err := t.m.exit(op, &t.owner, wait, h.values)
 	runtime.KeepAlive(s) // so far reports may have asked for its values
 	return err
 }
@@ -170,7 +170,7 @@ func (h *Hold) Key() string {
 	if h == nil {
 		return ""
 	}
-	return h.t.possession().Name()
+	return h.t.owner.Name()
 }
 
 // Holder returns the field of this hold in Redis,
@@ -179,7 +179,7 @@ func (h *Hold) Holder() string {
 	if h == nil {
 		return ""
 	}
-	return h.t.possession().Grant().Field()
+	return h.t.owner.Held().Field()
 }
 
 // Since returns when the hold began.
@@ -187,7 +187,7 @@ func (h *Hold) Since() time.Time {
 	if h == nil {
 		return time.Time{}
 	}
-	return h.t.m.moment(h.t.possession().Since())
+	return h.t.m.moment(h.t.owner.Since())
 }
 
 // Err returns nil while the lock is held, an *Error that wraps ErrLost once it is
@@ -223,7 +223,7 @@ func (h *Hold) Token() (token int64, ok bool) {
 	if h == nil {
 		return 0, false
 	}
-	token = h.t.possession().Token()
+	token = h.t.owner.Token()
 	return token, token != 0
 }
 
@@ -233,7 +233,7 @@ func (h *Hold) Deadline() time.Time {
 	if h == nil {
 		return time.Time{}
 	}
-	return h.t.possession().Deadline()
+	return h.t.owner.Deadline()
 }
 
 // TTL returns how long it is until Deadline, 0 once the lock is not held any more.
@@ -261,7 +261,7 @@ func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 	if err := h.Err(); err != nil {
 		return err
 	}
-	if h.t.share() != nil {
+	if h.t.owner.Share() != nil {
 		return newError(op, h.Key(), errUnitsLease)
 	}
 	r := h.t.owner.Extend(ctx, d)

@@ -135,9 +135,5 @@ func (m *Manager) Destroy(key string) error {
 		k.Done()
 		return newError(op, key, ErrInUse)
 	}
-	if k := m.locks.FindShared(key); k != nil {
-		k.Done()
-		return newError(op, key, ErrInUse)
-	}
 	return nil
 }

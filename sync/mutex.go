@@ -179,46 +179,18 @@ func (mu *Mutex) Unlock() {
 }
 
 // unlock ends one unit of o, which came by Lock.
-func (m *Manager) unlock(o lock.Possession) {
+func (m *Manager) unlock(o *lock.Owner) {
 	err := m.exit("unlock", o, nil, context.Background())
 	if e, is := err.(*Error); !succeeded(err) && is && e.Outcome == observe.OutcomeLost { // what continues in the background has raised its own event
-		m.reports.UnlockLost(o.Grant(), o.Who().CallSite, e.Err.(*loss).Cause, e.Since, e.Err)
+		m.reports.UnlockLost(o.Held(), o.CallSite, e.Err.(*loss).Cause, e.Since, e.Err)
 	}
 }
 
 // use returns the lock's key with one reference more, or an error where the key is in use with another configuration.
-func (mu *Mutex) use() (*lock.Key, error) {
-	m := mu.m
-	// What was found last time is right as long as it is in use, and its
-	// configuration was compared then.
-	if k := mu.last.Load().Key(); k != nil && k.Use() {
-		return k, nil
-	}
-	k := m.locks.Key(mu.key, &mu.settings.lock)
-	err := m.compatible(settingsOf(k), mu.settings, siteOf(k))
-	if other := m.locks.FindShared(mu.key); other != nil {
-		err = m.compatible(other.Settings().Of.(*settings), mu.settings, "")
-		other.Done()
-	}
-	if err != nil {
-		k.Done()
-		return nil, err
-	}
-	mu.last.Store(k.Link())
-	return k, nil
-}
+func (mu *Mutex) use() (*lock.Key, error) { return mu.m.use(&mu.last, mu.key, mu.settings) }
 
 // find returns the lock's key, without a reference, or nil. An owner finds the key in which it owns the lock.
-func (mu *Mutex) find() *lock.Key {
-	if k := mu.last.Load().Key(); k != nil && !k.Over() {
-		return k
-	}
-	k := mu.m.locks.Find(mu.key)
-	if k != nil {
-		k.Done()
-	}
-	return k
-}
+func (mu *Mutex) find() *lock.Key { return mu.m.find(&mu.last, mu.key) }
 
 // selfDeadlock reports a caller that waits for itself.
 func (m *Manager) selfDeadlock(k *lock.Key) {

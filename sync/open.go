@@ -62,7 +62,7 @@ func Open(ctx context.Context, url string, cfg Config) (*Manager, error) {
 
 // outlived notes that g is held although Close has ended: its late release needs the
 // client. A command that is under way may still make the lease longer.
-func (m *Manager) outlived(g lock.AnyHeld) {
+func (m *Manager) outlived(g *lock.Held) {
 	end := g.Lease().Deadline().Add(g.Terms().Margin + 2*g.Settings().Timeout)
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -27,9 +27,9 @@ func (m *Manager) outer(ctx context.Context, key string) *Hold {
 // reenter makes a further Hold of the tenure of h. It returns nil, nil where h is not live
 // any more.
 func (h *Hold) reenter(ctx context.Context, r *request) (*Hold, error) {
-	t, p := h.t, h.t.possession()
-	fail := func(o observe.Outcome, err error) (*Hold, error) {
-		return nil, &Error{Op: r.op, Key: h.Key(), Outcome: o, Err: err}
+	t, o := h.t, &h.t.owner
+	fail := func(outcome observe.Outcome, err error) (*Hold, error) {
+		return nil, &Error{Op: r.op, Key: h.Key(), Outcome: outcome, Err: err}
 	}
 	if released, loss := h.check(r.op); released || loss != nil {
 		return nil, loss
@@ -43,7 +43,7 @@ func (h *Hold) reenter(ctx context.Context, r *request) (*Hold, error) {
 	if r.note != "" {
 		return fail(observe.OutcomeMistake, configError("Note", "cannot be given to a Hold inside another one"))
 	}
-	if err := t.m.compatible(settingsIn(p), r.settings, p.Who().CallSite); err != nil {
+	if err := t.m.compatible(settingsIn(o), r.settings, o.CallSite); err != nil {
 		return fail(observe.OutcomeMistake, err)
 	}
 	// Its place among the Holds comes first: where the unit is added, a Release of h beside
@@ -54,9 +54,9 @@ func (h *Hold) reenter(ctx context.Context, r *request) (*Hold, error) {
 	}
 	var err error
 	if inner.writes {
-		err = t.share().AgainToWrite()
+		err = o.AgainToWrite()
 	} else {
-		err = p.Again()
+		err = o.Again()
 	}
 	switch err {
 	case nil:
@@ -72,7 +72,7 @@ func (h *Hold) reenter(ctx context.Context, r *request) (*Hold, error) {
 	if released, _ := h.check(r.op); released {
 		return nil, nil
 	}
-	return nil, t.m.lossError(r.op, h.Key(), p.LossOr(renewal.ReasonGone))
+	return nil, t.m.lossError(r.op, h.Key(), o.LossOr(renewal.ReasonGone))
 }
 
 // reenter enters again for the goroutine that has the

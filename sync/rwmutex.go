@@ -68,7 +68,7 @@ func (rw *RWMutex) Config() LockConfig { return rw.config() }
 // configuration, a closed Manager. Any answer of Redis is retried until the lock is obtained.
 func (rw *RWMutex) RLock() {
 	if rw != nil {
-		if k := rw.last.Load(); k != nil && !rw.m.closing.Load() && k.Join() {
+		if k := rw.last.Load().Key(); k != nil && !rw.m.closing.Load() && k.Join() {
 			return
 		}
 	}
@@ -139,9 +139,9 @@ func (rw *RWMutex) Lock() {
 func (rw *RWMutex) Unlock() {
 	const op = "unlock"
 	rw.check(op)
-	var o *lock.Share
+	var o *lock.Owner
 	if k := rw.find(); k != nil {
-		o = k.State().Writes
+		o = k.Units().Writes
 	}
 	if o == nil || o.Kind.CanNotify() {
 		panic(mistake(op, rw.key, ErrNotHeld))
@@ -182,9 +182,9 @@ func (rw *RWMutex) wlock(ctx context.Context, op string, kind queue.Kind) error 
 		m.notAcquired(rw.key, &r, err)
 		return err
 	}
-	return rw.enter(ctx, k, &r, &lock.Share{
-		Stay: queue.Stay{Need: toWrite, Goroutine: uint64(m.goroutine()), Kind: kind}, CallSite: m.callSite(),
-	})
+	o := &lock.Owner{Stay: queue.Stay{Need: toWrite, Goroutine: uint64(m.goroutine()), Kind: kind}, CallSite: m.callSite()}
+	o.Shares(new(lock.Share))
+	return rw.enter(ctx, k, &r, o)
 }
 
 // RLocker returns a sync.Locker whose Lock and Unlock call RLock and RUnlock.
@@ -253,10 +253,10 @@ func (h *Hold) Units() int64 {
 	switch {
 	case h == nil:
 		return 0
-	case h.t.share() == nil:
+	case h.t.owner.Share() == nil:
 		return 1
-	case settingsIn(h.t.share()).capacity != ofRWMutex:
-		return h.t.share().Has()
+	case settingsIn(&h.t.owner).capacity != ofRWMutex:
+		return h.t.owner.Has()
 	case h.writing():
 		return toWrite
 	}
@@ -278,8 +278,8 @@ func (h *Hold) Downgrade() error {
 	if err := h.Err(); err != nil {
 		return err
 	}
-	share := h.t.share()
-	if share == nil || settingsIn(share).capacity != ofRWMutex {
+	o := &h.t.owner
+	if settingsIn(o).capacity != ofRWMutex {
 		return newError("downgrade", h.Key(), errNoWriter)
 	}
 	h.t.mu.Lock()
@@ -287,7 +287,7 @@ func (h *Hold) Downgrade() error {
 	h.writes = h.writes && !wrote
 	h.t.mu.Unlock()
 	if wrote {
-		share.Downgrade()
+		o.Downgrade()
 	}
 	return nil
 }

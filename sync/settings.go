@@ -3,6 +3,7 @@ package anteroom
 import (
 	"cmp"
 	"reflect"
+	"sync/atomic"
 
 	"github.com/anteroom/anteroom/sync/internal/lock"
 )
@@ -37,7 +38,7 @@ func (s *settings) kind() string {
 // settingsOf returns those with which k is in use.
 func settingsOf(k *lock.Key) *settings { return k.Settings().Of.(*settings) }
 
-func settingsIn(p lock.Possession) *settings { return p.Settings().Of.(*settings) }
+func settingsIn(o *lock.Owner) *settings { return o.Settings().Of.(*settings) }
 
 // maxShared bounds the settings that a Manager remembers; beyond it each Mutex has its own.
 const maxShared = 256
@@ -126,6 +127,33 @@ func (m *Manager) compatible(inUse, s *settings, site string) error {
 		text += ")"
 	}
 	return configError(field, "%s", text)
+}
+
+// use returns the key with one reference more, or an error where it is in use with another configuration. last is what was found last
+// time: that is right as long as it is in use, and its configuration was compared then.
+func (m *Manager) use(last *atomic.Pointer[lock.Link], key string, s *settings) (*lock.Key, error) {
+	if k := last.Load().Key(); k != nil && k.Use() {
+		return k, nil
+	}
+	k := m.locks.Key(key, &s.lock)
+	if err := m.compatible(settingsOf(k), s, siteOf(k)); err != nil {
+		k.Done()
+		return nil, err
+	}
+	last.Store(k.Link())
+	return k, nil
+}
+
+// find returns the key, without a reference, or nil. Who is inside finds the key of that.
+func (m *Manager) find(last *atomic.Pointer[lock.Link], key string) *lock.Key {
+	if k := last.Load().Key(); k != nil && !k.Over() {
+		return k
+	}
+	k := m.locks.Find(key)
+	if k != nil {
+		k.Done()
+	}
+	return k
 }
 
 // withDefaults returns c with the values of defaults in its zero fields. Key has none. By hand: a program

@@ -19,7 +19,7 @@ type sharedLock struct {
 	key       string
 	*settings // nil: err says why
 	err       error
-	last      atomic.Pointer[lock.SharedKey] // the key found last time
+	last      atomic.Pointer[lock.Link] // to the key found last time
 }
 
 // What the methods of a Hold answer that only the lock of a Mutex has.
@@ -109,37 +109,9 @@ func (s *sharedLock) config() (cfg LockConfig) {
 	return cfg
 }
 
-// use returns the lock's key with one reference more, or an error where the key is in use with another configuration.
-func (s *sharedLock) use() (*lock.SharedKey, error) {
-	if k := s.last.Load(); k != nil && k.Use() {
-		return k, nil
-	}
-	m := s.m
-	k := m.locks.Shared(s.key, &s.lock)
-	err := m.compatible(k.Settings().Of.(*settings), s.settings, "")
-	if other := m.locks.Find(s.key); other != nil {
-		err = m.compatible(settingsOf(other), s.settings, siteOf(other))
-		other.Done()
-	}
-	if err != nil {
-		k.Done()
-		return nil, err
-	}
-	s.last.Store(k)
-	return k, nil
-}
-
-// find returns the lock's key, without a reference, or nil. Who is inside finds the key of that.
-func (s *sharedLock) find() *lock.SharedKey {
-	if k := s.last.Load(); k != nil && !k.Over() {
-		return k
-	}
-	k := s.m.locks.FindShared(s.key)
-	if k != nil {
-		k.Done()
-	}
-	return k
-}
+// use and find are those of a Mutex.
+func (s *sharedLock) use() (*lock.Key, error) { return s.m.use(&s.last, s.key, s.settings) }
+func (s *sharedLock) find() *lock.Key         { return s.m.find(&s.last, s.key) }
 
 // acquire brings its caller in with so many units. again: a context that carries the Hold enters again. Here and below
 // the lock can be used.
@@ -153,7 +125,7 @@ func (s *sharedLock) acquire(ctx context.Context, op string, kind queue.Kind, un
 	}
 	for outer := m.outer(ctx, s.key); outer != nil && again; outer = m.outer(ctx, s.key) {
 		if h, err := outer.reenter(ctx, &r); h != nil || err != nil {
-			m.reentered(&r, outer.t.possession(), err)
+			m.reentered(&r, &outer.t.owner, err)
 			return h, err
 		}
 	}
@@ -164,9 +136,9 @@ func (s *sharedLock) acquire(ctx context.Context, op string, kind queue.Kind, un
 	defer k.Done()
 	h := &Hold{values: ctx, writes: s.capacity == ofRWMutex && units == toWrite}
 	h.t = m.newShare(h)
-	share := h.t.share()
-	share.Of = max(s.capacity, 0)
-	share.Need, share.Goroutine, share.Kind, share.CallSite = int32(units), uint64(m.goroutine()), kind, m.callSite()
+	o := &h.t.owner
+	o.Share().Of = max(s.capacity, 0)
+	o.Need, o.Goroutine, o.Kind, o.CallSite = int32(units), uint64(m.goroutine()), kind, m.callSite()
 	if strings.HasSuffix(op, "do") {
 		s.waitsForItself(k, kind)
 	}
@@ -176,33 +148,33 @@ func (s *sharedLock) acquire(ctx context.Context, op string, kind queue.Kind, un
 		bounded, cancel = context.WithTimeout(ctx, r.wait)
 		defer cancel()
 	}
-	if err := s.enter(bounded, k, &r, share); err != nil {
+	if err := s.enter(bounded, k, &r, o); err != nil {
 		h.t.remove(h)
 		return nil, err
 	}
 	if r.lease != nil {
-		share.Limit(r.lease)
+		o.Limit(r.lease)
 	}
 	return h, nil
 }
 
-// enter brings share in, or returns an *Error.
-func (s *sharedLock) enter(ctx context.Context, k *lock.SharedKey, r *request, share *lock.Share) error {
+// enter brings o in, or returns an *Error.
+func (s *sharedLock) enter(ctx context.Context, k *lock.Key, r *request, o *lock.Owner) error {
 	err := ctx.Err()
 	if err == nil {
-		err = k.Acquire(ctx, share)
+		err = k.Acquire(ctx, o, nil)
 	}
 	if err != nil {
 		err := newError(r.op, s.key, notGranted(ctx, err))
 		s.m.notAcquired(s.key, r, err)
 		return err
 	}
-	s.m.locks.Register(share)
-	if share.Loss() != nil { // meanwhile
-		s.m.locks.Unregister(share)
+	s.m.locks.Register(o)
+	if o.Loss() != nil { // meanwhile
+		s.m.locks.Unregister(o)
 	}
 	if s.m.reports.Observed() {
-		s.m.reports.Acquired(&r.attempt, share)
+		s.m.reports.Acquired(&r.attempt, o)
 	}
 	return nil
 }
@@ -239,10 +211,10 @@ func (s *sharedLock) enterUnnamed(ctx context.Context, op string, kind queue.Kin
 }
 
 // waitsForItself reports a caller whose goroutine holds what it is about to wait for.
-func (s *sharedLock) waitsForItself(k *lock.SharedKey, kind queue.Kind) {
+func (s *sharedLock) waitsForItself(k *lock.Key, kind queue.Kind) {
 	if w := k.Queue().Demand().Owner.Goroutine; w != 0 && !kind.IsTry() && w == uint64(s.m.goroutine()) {
 		site := ""
-		if o := k.State().Writes; o != nil {
+		if o := k.Units().Writes; o != nil {
 			site = o.CallSite
 		}
 		s.m.reports.SelfDeadlock(s.key, s.cfg.Name, site, "Acquire, RAcquire and Do enter again with the Hold's context")

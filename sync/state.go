@@ -31,13 +31,8 @@ func (m *Manager) Counts() map[string]observe.Count {
 	}
 	now := m.leases.Glance()
 	for _, k := range m.locks.All() {
-		class := settingsOf(k).cfg.Name
-		f, _ := k.Queue().Peek(0)
-		counts[class] = countedIn(counts[class], k, f, now)
-	}
-	for _, k := range m.locks.AllShared() {
 		class := k.Settings().Class
-		counts[class] = sharedCountedIn(counts[class], k, now)
+		counts[class] = countedIn(counts[class], k, k.Queue().Front(), now)
 	}
 	return counts
 }
@@ -48,7 +43,7 @@ func countedIn(c observe.Count, k *lock.Key, f queue.Front, now lock.Moment) obs
 	case queue.Owned, queue.Granted, queue.Lost, queue.Lingers: // this process has the lock in Redis, as far as it knows
 		c.Held++
 	}
-	if o := k.Owner(); o != nil { // a lock that is just coming or going has no owner
+	if o := ownerOf(k); o != nil { // a lock that is just coming or going has no owner
 		c.OldestHold = max(c.OldestHold, now-o.Since())
 	}
 	if f.Waiting > 0 {
@@ -60,6 +55,9 @@ func countedIn(c observe.Count, k *lock.Key, f queue.Front, now lock.Moment) obs
 
 // state describes the key, with the first n of its waiters, or all with a negative n.
 func (m *Manager) state(k *lock.Key, now time.Time, n int) observe.State {
+	if k.Settings().Shared {
+		return m.sharedState(k, now, n)
+	}
 	f, waiters := k.Queue().Peek(n)
 	s := observe.State{
 		Key: k.Name(), Class: settingsOf(k).cfg.Name, Status: strings.ToLower(f.State().String()), Count: f.Owner.Count, HandOffs: f.HandOffs(),
@@ -121,8 +119,8 @@ func (m *Manager) verdicts(n uint64, key string) []observe.VerdictState {
 }
 
 // sharedState describes an RWMutex or a Semaphore, with the first n of its waiters, or all with a negative n.
-func (m *Manager) sharedState(k *lock.SharedKey, now time.Time, n int) observe.State {
-	is := k.State()
+func (m *Manager) sharedState(k *lock.Key, now time.Time, n int) observe.State {
+	is := k.Units()
 	_, waiters := k.Queue().Peek(n)
 	s := observe.State{
 		Key: k.Name(), Class: k.Settings().Class, Status: sharedStatus(&is), Count: is.Entries, Lost: is.Lost, Waiting: is.Waiting,
@@ -155,7 +153,7 @@ func (m *Manager) sharedState(k *lock.SharedKey, now time.Time, n int) observe.S
 }
 
 // sharedStatus is State.Status of an RWMutex or a Semaphore.
-func sharedStatus(is *lock.SharedState) string {
+func sharedStatus(is *lock.UnitsState) string {
 	switch {
 	case is.Lost:
 		return "lost"
@@ -169,19 +167,10 @@ func sharedStatus(is *lock.SharedState) string {
 	return "releasing"
 }
 
-// sharedCountedIn returns c with the shared key k more.
-func sharedCountedIn(c observe.Count, k *lock.SharedKey, now lock.Moment) observe.Count {
-	d := k.Queue().Front()
-	if d.Units > 0 || d.Lost {
-		c.Held++
+// ownerOf returns who has the lock of a Mutex, or of those known by name who have units of k the one who came first, or nil.
+func ownerOf(k *lock.Key) *lock.Owner {
+	if g := k.Held(); g != nil && k.Settings().Shared {
+		return g.Someone()
 	}
-	if g := k.Held(); g != nil {
-		if o := g.Someone(); o != nil {
-			c.OldestHold = max(c.OldestHold, now-o.Since())
-		}
-	}
-	if c.Waiting += d.Waiting; d.Waiting > 0 {
-		c.OldestWait = max(c.OldestWait, time.Since(d.First.Since))
-	}
-	return c
+	return k.Owner()
 }

@@ -40,37 +40,26 @@ func (m *Manager) Survey(o observe.SurveyOptions) observe.Survey {
 		}
 	}
 	for _, k := range keys {
-		class := settingsOf(k).cfg.Name
-		f, _ := k.Queue().Peek(0)
+		class := k.Settings().Class
+		f := k.Queue().Front()
 		s.Counts[class] = countedIn(s.Counts[class], k, f, glance)
 		if o.Match != nil && !o.Match(class, k.Name()) {
 			continue
 		}
 		s.Keys++
 		r := rank{k: k, since: f.First.Since}
-		if g := k.Held(); g != nil && g.Number() == f.Grant {
-			r.granted, r.bad = m.leases.Zero().Add(g.Since()), f.Lost || unhealthy[g.Number()]
+		if g := k.Held(); g != nil && f.Grant != 0 {
+			r.granted, r.bad = m.leases.Zero().Add(g.Since()), f.Lost || unhealthy[g.Number()] ||
+				len(unhealthy) > 0 && slices.ContainsFunc(g.Owners(), func(o *lock.Owner) bool { return unhealthy[o.Number()] })
 		}
 		add(r)
-	}
-	for _, k := range m.locks.AllShared() {
-		class := k.Settings().Class
-		s.Counts[class] = sharedCountedIn(s.Counts[class], k, glance)
-		if o.Match == nil || o.Match(class, k.Name()) {
-			s.Keys++
-			add(m.sharedRank(k, unhealthy))
-		}
 	}
 	if o.MaxWaiters == 0 {
 		o.MaxWaiters = -1
 	}
 	now := time.Now()
 	for _, r := range foremost(list, o.MaxKeys) {
-		if r.shared != nil {
-			s.States = append(s.States, m.sharedState(r.shared, now, o.MaxWaiters))
-		} else {
-			s.States = append(s.States, m.state(r.k, now, o.MaxWaiters))
-		}
+		s.States = append(s.States, m.state(r.k, now, o.MaxWaiters))
 	}
 	return s
 }
@@ -78,10 +67,9 @@ func (m *Manager) Survey(o observe.SurveyOptions) observe.Survey {
 // rank says how much a key is worth showing.
 type rank struct {
 	k       *lock.Key
-	shared  *lock.SharedKey // in place of k
-	bad     bool            // lost, or something unhealthy was found
-	since   time.Time       // the first waiter's; zero where nobody waits
-	granted time.Time       // zero without a grant
+	bad     bool      // lost, or something unhealthy was found
+	since   time.Time // the first waiter's; zero where nobody waits
+	granted time.Time // zero without a grant
 }
 
 // foremost sorts list and cuts it to its first max, or not if max is 0.
@@ -101,14 +89,7 @@ func (r rank) compare(o rank) int {
 		}
 		return 1
 	}
-	return cmp.Or(earlier(r.since, o.since), earlier(r.granted, o.granted), cmp.Compare(r.name(), o.name()))
-}
-
-func (r rank) name() string {
-	if r.shared != nil {
-		return r.shared.Name()
-	}
-	return r.k.Name()
+	return cmp.Or(earlier(r.since, o.since), earlier(r.granted, o.granted), cmp.Compare(r.k.Name(), o.k.Name()))
 }
 
 // earlier orders by time; a zero time comes last.
@@ -117,16 +98,4 @@ func earlier(a, b time.Time) int {
 		return b.Compare(a)
 	}
 	return a.Compare(b)
-}
-
-// sharedRank says how much a shared key is worth showing. The watchdog has found something about those that are unhealthy.
-func (m *Manager) sharedRank(k *lock.SharedKey, unhealthy map[uint64]bool) rank {
-	d := k.Queue().Front()
-	r := rank{shared: k, bad: d.Lost, since: d.First.Since}
-	if g := k.Held(); g != nil && d.Units > 0 {
-		r.granted = m.leases.Zero().Add(g.Since())
-		r.bad = r.bad || unhealthy[g.Number()] ||
-			len(unhealthy) > 0 && slices.ContainsFunc(g.Owners(), func(o *lock.Share) bool { return unhealthy[o.Number()] })
-	}
-	return r
 }

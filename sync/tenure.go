@@ -31,7 +31,6 @@ type tenure struct {
 func (m *Manager) newTenure(h *Hold) *tenure {
 	t := new(tenure)
 	t.init(m, h)
-	t.owner.Holder = t
 	return t
 }
 
@@ -39,41 +38,21 @@ func (m *Manager) newTenure(h *Hold) *tenure {
 func (m *Manager) newShare(h *Hold) *tenure {
 	t := new(struct {
 		tenure
-		has lock.Share
+		share lock.Share
 	})
 	t.init(m, h)
-	t.owner.Holder, t.has.Holder = (*inPlace)(&t.has), &t.tenure
+	t.owner.Shares(&t.share)
 	return &t.tenure
 }
 
 func (t *tenure) init(m *Manager, h *Hold) {
 	h.sentinel = newSentinel()
-	t.m, t.holds, t.sentinel = m, 1, h.sentinel.weak
+	t.m, t.holds, t.sentinel, t.owner.Holder = m, 1, h.sentinel.weak, t
 	if _, nested := HoldFrom(h.values); nested {
 		h.sentinel.values = h.values // in the tenure they would keep the outer Hold reachable
 	} else {
 		t.values = h.values
 	}
-}
-
-// inPlace is a Share that is in place of an owner, which is then used for nothing but to lead to it: a tenure of a Mutex
-// gets no larger for that.
-type inPlace lock.Share
-
-func (*inPlace) Lost(lock.Possession, *lock.Loss) {}
-
-// share returns what t has of an RWMutex or a Semaphore, nil where it has the lock of a Mutex.
-func (t *tenure) share() *lock.Share {
-	s, _ := t.owner.Holder.(*inPlace)
-	return (*lock.Share)(s)
-}
-
-// possession is what t has.
-func (t *tenure) possession() lock.Possession {
-	if s := t.share(); s != nil {
-		return s
-	}
-	return &t.owner
 }
 
 // reachable reports whether anybody can still release t.
@@ -85,12 +64,9 @@ func (t *tenure) reachable() bool {
 
 // reportContext returns the context with whose values o was acquired, for reports about it.
 // It has none where o is nil or by Lock.
-func reportContext(o lock.Possession) context.Context {
+func reportContext(o *lock.Owner) context.Context {
 	var t *tenure
-	switch o := o.(type) {
-	case *lock.Owner:
-		t, _ = o.Holder.(*tenure)
-	case *lock.Share:
+	if o != nil {
 		t, _ = o.Holder.(*tenure)
 	}
 	switch {
@@ -151,13 +127,13 @@ func (t *tenure) removeLocked(h *Hold) (*sentinel, *holdContext) {
 }
 
 // Lost ends the contexts of the Holds of a lock that is lost. It implements lock.Holder.
-func (t *tenure) Lost(p lock.Possession, l *lock.Loss) {
+func (t *tenure) Lost(o *lock.Owner, l *lock.Loss) {
 	t.mu.Lock()
 	holds := t.holds
 	t.mu.Unlock()
-	t.end(t.m.lossError("hold", p.Name(), l))
+	t.end(t.m.lossError("hold", o.Name(), l))
 	if l.Note == nil {
-		l.Note = t.m.reports.NoteOn(p, holds)
+		l.Note = t.m.reports.NoteOn(o, holds)
 	}
 }
 
@@ -165,7 +141,7 @@ func (t *tenure) Lost(p lock.Possession, l *lock.Loss) {
 type unnotified Manager
 
 // Lost notes the loss for its report.
-func (u *unnotified) Lost(p lock.Possession, l *lock.Loss) { l.Note = u.reports.NoteOn(p, 1) }
+func (u *unnotified) Lost(o *lock.Owner, l *lock.Loss) { l.Note = u.reports.NoteOn(o, 1) }
 
 // loss is why a lock was lost, as an error.
 type loss struct{ renewal.Cause }
@@ -181,7 +157,7 @@ var firstAnswer = endedBy(errors.New("the first answer is enough"))
 // exit ends one unit of o: an Unlock or a Hold's Release. It returns an error as Hold.Release
 // documents. wait bounds how long the caller waits for Redis; nil: for the first answer only.
 // values is the context with which the unit was acquired, for a Tracer.
-func (m *Manager) exit(op string, o lock.Possession, wait, values context.Context) error {
+func (m *Manager) exit(op string, o *lock.Owner, wait, values context.Context) error {
 	key, class := o.Name(), o.Settings().Class
 	var ended func(observe.Outcome, time.Duration, error)
 	var held time.Duration

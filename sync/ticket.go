@@ -64,7 +64,7 @@ func (h *Hold) Detach(ctx context.Context, d time.Duration) (Ticket, error) {
 		return "", errNilHold
 	}
 	t := h.t
-	if t.share() != nil {
+	if t.owner.Share() != nil {
 		return "", newError(op, h.Key(), errNoTicket)
 	}
 	ticket := newTicket(t.owner.Held().Number(), t.owner.Token())

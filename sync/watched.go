@@ -59,12 +59,12 @@ func (s *services) Status(ctx context.Context, holds []watchdog.Facts) []watchdo
 // ask asks one shard about some of the holds.
 func (s *services) ask(ctx context.Context, holds []watchdog.Facts, some []int) {
 	queries, of := make([]lettucecompat.Query, 0, len(some)), make([]int, 0, len(some))
-	var units []*lock.SharedHeld
+	var units []*lock.Held
 	var ofUnits []int
 	for _, i := range some {
 		if !lock.OfUnits(holds[i].ID) {
 			queries, of = append(queries, lettucecompat.Query{Key: holds[i].Key, Field: s.m.locks.Field(holds[i].ID)}), append(of, i)
-		} else if g, is := s.m.locks.OfNumber(holds[i].ID).(*lock.SharedHeld); is {
+		} else if g, _ := s.m.locks.OfNumber(holds[i].ID); g != nil {
 			units, ofUnits = append(units, g), append(ofUnits, i)
 		}
 	}
@@ -101,13 +101,11 @@ func (s *services) Changes() (came, went []uint64) { return s.m.locks.Changes() 
 
 // Lookup describes a grant; false where it has ended.
 func (s *services) Lookup(id uint64) (watchdog.Facts, bool) {
-	switch of := s.m.locks.OfNumber(id).(type) {
-	case *lock.Held:
-		return facts(of, of.Current(), s.m.leases.Now())
-	case *lock.SharedHeld: // its owners are watched one by one
-		return facts(of, nil, s.m.leases.Now())
-	case *lock.Share:
-		return shareFacts(of), true
+	switch g, o := s.m.locks.OfNumber(id); {
+	case g != nil: // of units the owners are watched one by one
+		return facts(g, g.Current(), s.m.leases.Now())
+	case o != nil:
+		return shareFacts(o), true
 	}
 	return watchdog.Facts{}, false
 }
@@ -153,20 +151,20 @@ func (s *services) Renewals() watchdog.RenewalStats {
 }
 
 // factsOf begins the facts of what the watchdog knows by the number id.
-func factsOf(id uint64, of lock.Named, since lock.Moment) (watchdog.Facts, *settings) {
-	set := of.Settings().Of.(*settings)
+func factsOf(id uint64, k *lock.Key, since lock.Moment) (watchdog.Facts, *settings) {
+	set := settingsOf(k)
 	cfg := &set.cfg
 	return watchdog.Facts{
-		ID: id, Key: of.Name(), Class: cfg.Name, Since: set.m.leases.Zero().Add(since), Lease: cfg.LeaseTime, Reachable: true,
+		ID: id, Key: k.Name(), Class: cfg.Name, Since: set.m.leases.Zero().Add(since), Lease: cfg.LeaseTime, Reachable: true,
 		Period: cfg.WatchdogPeriod, AlertThreshold: cfg.AlertThreshold, Strategy: watchdog.Strategy(cfg.Recovery),
 	}, set
 }
 
 // facts describes a grant, which o has, for the watchdog; false where it has ended. Of one that is lost there is
 // something to report if the owner by Lock has not unlocked yet.
-func facts(g lock.AnyHeld, o *lock.Owner, now time.Duration) (watchdog.Facts, bool) {
+func facts(g *lock.Held, o *lock.Owner, now time.Duration) (watchdog.Facts, bool) {
 	lease, terms := g.Lease(), g.Terms()
-	f, set := factsOf(g.Number(), g, g.Since())
+	f, set := factsOf(g.Number(), g.Key(), g.Since())
 	m, cfg := set.m, &set.cfg
 	granted := f.Since
 	byLock := o != nil && !o.Kind.CanNotify()
@@ -189,10 +187,8 @@ func facts(g lock.AnyHeld, o *lock.Owner, now time.Duration) (watchdog.Facts, bo
 	if lease.Renewals() == 0 && granted.After(f.LastConfirmed) {
 		f.LastConfirmed = granted // of a call: the lease counts from a statement of long before it
 	}
-	f.Fixed, f.RenewalFailures = terms.Fixed(), lease.Failures()
-	if held, is := g.(*lock.Held); is { // what lingers is not renewed now
-		f.Fixed, f.Stretched = f.Fixed || held.Unrenewed() || held.Lingers(), held.Stretched()
-	}
+	f.Fixed, f.RenewalFailures = terms.Fixed() || g.Unrenewed() || g.Lingers(), lease.Failures() // what lingers is not renewed now
+	f.Stretched = g.Stretched()
 	if o != nil && cfg.Linger > 0 && f.LastConfirmed.Before(f.Since) && now-o.Since() < terms.Period {
 		f.Fixed = true // it was not renewed before its owner came, and need not have been yet
 	}
@@ -215,15 +211,12 @@ func (s *services) Act(id uint64, action string, f watchdog.Finding) bool {
 		s.m.wire.Reconnect()
 		return true
 	}
-	of := s.m.locks.OfNumber(id)
-	g, is := of.(lock.AnyHeld)
-	held, _ := of.(*lock.Held)
+	g, o := s.m.locks.OfNumber(id)
 	switch {
-	case !is:
-		share, _ := of.(*lock.Share)
-		return endShare(share, action, f)
-	case held != nil && g.Loss() != nil && action == watchdog.ActionDelete:
-		held.Expel()
+	case g == nil:
+		return endShare(o, action, f)
+	case g.Loss() != nil && action == watchdog.ActionDelete:
+		g.Expel()
 		return true
 	case action == watchdog.ActionHurryRenewal:
 		return g.Lease().Hurry()
@@ -232,7 +225,7 @@ func (s *services) Act(id uint64, action string, f watchdog.Finding) bool {
 	case action == watchdog.ActionLose:
 		return g.Lease().Lose(renewal.Cause{Reason: renewal.ReasonGone, By: byWatchdog})
 	}
-	return held != nil && strike(held, action, f, s.m.leases.Now())
+	return strike(g, action, f, s.m.leases.Now())
 }
 
 // strike acts against the owner that the watchdog accuses, and declines where the accusation is not true of the present
@@ -263,14 +256,6 @@ func (m *Manager) waitedFor() iter.Seq[waits.Key] {
 			if k.Queue().Len() > 0 && !yield(waits.Key{
 				Name: k.Name(), Queue: k.Queue(), Limit: cmp.Or(cfg.LongWait, m.cfg.LongWait),
 				OwnerUnlocks: cfg.Reentrant, Of: k,
-			}) {
-				return
-			}
-		}
-		for _, k := range m.locks.AllShared() {
-			limit := cmp.Or(k.Settings().Of.(*settings).cfg.LongWait, m.cfg.LongWait)
-			if k.Queue().Len() > 0 && !yield(waits.Key{
-				Name: k.Name(), Queue: k.Queue(), Limit: limit, Of: k,
 			}) {
 				return
 			}

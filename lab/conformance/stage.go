@@ -146,7 +146,12 @@ func (s *stage) refused(mu *anteroom.Mutex) {
 
 func (s *stage) release(h *anteroom.Hold) {
 	s.Helper()
-	s.ok(h.Release(s.Context()))
+	err := h.Release(s.Context())
+	if errors.Is(err, anteroom.ErrLost) && pace.Factor() > 2 { // the first lease is of two seconds, whatever the machine
+		s.Log("on a loaded machine: ", err)
+		return
+	}
+	s.ok(err)
 }
 
 func (s *stage) ok(err error) {

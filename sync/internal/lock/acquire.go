@@ -14,20 +14,20 @@ import (
 // enter brings w in, or returns why it is not. A waiter that finds its grant lost or too old goes back to the head of the queue:
 // being woken is a ticket to check, not the lock. admit checks it, and out gives its place back if it returns an error: errAgain
 // is one after which w comes again.
-func (b *base) enter(ctx context.Context, k driver, w *queue.Waiter, admit func() error, out func()) error {
-	if b.l.closing.Load() {
+func (k *Key) enter(ctx context.Context, w *queue.Waiter, admit func() error, out func()) error {
+	if k.l.closing.Load() {
 		k.kick() // an attempt in vain to join may have hidden the last one who left
 		return ErrClosed
 	}
 	for left := false; ; left = true {
-		in, order, err := b.enqueue(w)
+		in, order, err := k.enqueue(w)
 		if left {
-			b.l.settled()
+			k.l.settled()
 		}
-		if b.l.closing.Load() { // BeginClose may have visited this queue before
+		if k.l.closing.Load() { // BeginClose may have visited this queue before
 			k.beginClose()
 		}
-		if order == queue.Restate && !in && ctx.Done() == nil && b.q.Demand().Units == 0 { // else this process may free what w needs
+		if order == queue.Restate && !in && ctx.Done() == nil && k.q.Demand().Units == 0 { // else this process may free what w needs
 			k.speak(w.Kind == queue.NoNotify) // the caller waits in any case, and cannot be stopped
 		} else {
 			k.carryOut(order)
@@ -37,8 +37,8 @@ func (b *base) enter(ctx context.Context, k driver, w *queue.Waiter, admit func(
 		}
 		if !in {
 			k.parks(w)
-			waits, end := b.limited(ctx, w)
-			order, err := b.q.Park(waits, w)
+			waits, end := k.limited(ctx, w)
+			order, err := k.q.Park(waits, w)
 			end()
 			if err != nil {
 				err = k.gaveUp(w, err)
@@ -50,15 +50,15 @@ func (b *base) enter(ctx context.Context, k driver, w *queue.Waiter, admit func(
 		}
 		if err = admit(); err == nil {
 			w.Reset()
-			b.l.waiters.Put(w)
+			k.l.waiters.Put(w)
 			return nil
 		}
-		b.l.unsettled.Add(1) // until it is in the queue again or has returned: Close names who is parked in Lock
+		k.l.unsettled.Add(1) // until it is in the queue again or has returned: Close names who is parked in Lock
 		out()
 		// A try that comes in without a wait has found what was left here: what became of that is not its own.
 		again := err == errAgain && (in || !w.Kind.IsTry()) || err == ErrClosed && !w.Kind.IsRefusable() //nolint:errorlint // never wrapped
 		if !again {
-			b.l.settled()
+			k.l.settled()
 			if err == errAgain { //nolint:errorlint // never wrapped
 				err = errLate
 			}
@@ -71,6 +71,9 @@ func (b *base) enter(ctx context.Context, k driver, w *queue.Waiter, admit func(
 // Acquire brings the owner in, with one reference on k more until its exit, or returns why it is not: ErrRefused,
 // ErrClosed, an *AnswerError, or the cause of ctx where Redis is not why. lease is nil for that of the settings.
 func (k *Key) Acquire(ctx context.Context, o *Owner, lease *Lease) error {
+	if o.Share() != nil {
+		return k.acquireUnits(ctx, o)
+	}
 	if lease == nil {
 		lease = &k.set.Lease
 	}
@@ -91,7 +94,7 @@ func (k *Key) Acquire(ctx context.Context, o *Owner, lease *Lease) error {
 			return err
 		}
 	}
-	err := k.enter(ctx, k, w, func() error { return k.admit(ctx, o, w) }, func() { k.leave(ctx, w) })
+	err := k.enter(ctx, w, func() error { return k.admit(ctx, o, w) }, func() { k.leave(ctx, w) })
 	if err != nil && o.more().Takes != nil {
 		k.oust() // it may have kept the next one waiting
 	}
@@ -131,7 +134,7 @@ func (k *Key) admit(ctx context.Context, o *Owner, w *queue.Waiter) error {
 	k.mu.Lock()
 	// What was held against the owner before, who had decided to pass the grant on already, is not held against o.
 	// The conversation is asked, too: what it has heard may still be on its way to the lease.
-	ok := g.loss == nil && k.talk.Grant.Record == g.n && g.lease.Valid(now) && !g.unrenewed.Load()
+	ok := g.loss == nil && k.talk.Grant.Record == g.n && g.lease.Valid(now) && !g.is(unrenewed)
 	var wrong error
 	if ok {
 		wrong = k.mistakenLocked(o, g)
@@ -147,11 +150,11 @@ func (k *Key) admit(ctx context.Context, o *Owner, w *queue.Waiter) error {
 		}
 		k.refs.Add(1)
 		if o.resumes() {
-			g.stretched.Store(true)
+			g.set(stretched)
 			g.mark = 0
 		}
 		g.owner.Store(o)
-		g.kept.Store(false)
+		g.clear(kept)
 		k.answer = nil
 	}
 	k.mu.Unlock()

@@ -157,7 +157,7 @@ func TestBeside_AReleaseThatFindsNothingAfterTheDeadline_Lab(t *testing.T) {
 	rdb, c, f := client(), client(), &faults{}
 	c.AddHook(f)
 	p := newParty(t, c, func(set *Settings) {
-		set.Lease = stretched(Lease{For: 1500 * time.Millisecond, Period: 500 * time.Millisecond, Margin: 75 * time.Millisecond})
+		set.Lease = stretchedBy(Lease{For: 1500 * time.Millisecond, Period: 500 * time.Millisecond, Margin: 75 * time.Millisecond})
 		set.Timeout = pace.Scale(5 * time.Second) // so long the exit waits for the answer
 	})
 	k := p.Key("k", p.set)
@@ -212,7 +212,7 @@ func TestBeside_AReleaseThatIsGivenUpIsNotConfirmed_Lab(t *testing.T) {
 	c.AddHook(f)
 	p := newParty(t, c, func(s *Settings) {
 		s.Timeout = pace.Scale(time.Second)
-		s.Lease = stretched(Lease{For: 300 * time.Millisecond, Period: 100 * time.Millisecond, Margin: 30 * time.Millisecond})
+		s.Lease = stretchedBy(Lease{For: 300 * time.Millisecond, Period: 100 * time.Millisecond, Margin: 30 * time.Millisecond})
 	})
 	k := p.Key("k", p.set)
 	defer k.Done()

@@ -19,20 +19,18 @@ func (l *Locks) BeginClose() {
 	l.closing.Store(true)
 	l.mu.Unlock()
 	l.shut()
-	for _, k := range l.every() {
+	for _, k := range l.All() {
 		k.beginClose()
 		k.kick()
 	}
 }
 
 func (k *Key) beginClose() {
+	if k.u != nil {
+		k.q.Close()
+	}
 	k.carryOut(k.q.Fail(ErrClosed))
 	k.endLinger()
-}
-
-func (k *SharedKey) beginClose() {
-	k.q.Close()
-	k.q.Fail(ErrClosed)
 }
 
 // Open returns what a Close waits for: the grants that are held, and the number of conversations with something left to
@@ -46,7 +44,7 @@ func (l *Locks) Open() (held []*Held, unsettled int) {
 // Settle waits, after BeginClose, until nobody owns a lock and nothing is left to clean up, or ctx ends. Owners that
 // remain then lose their locks, whose leases end by themselves. It returns those, and what else remains. Where that is
 // nothing, it stays so: no message that comes later makes anything of it.
-func (l *Locks) Settle(ctx context.Context) (lost []AnyHeld, unsettled int) {
+func (l *Locks) Settle(ctx context.Context) (lost []*Held, unsettled int) {
 	l.await(ctx, func() bool {
 		l.final = l.final || len(l.grants) == 0 && l.unsettled.Load() == 0
 		return l.final
@@ -54,11 +52,6 @@ func (l *Locks) Settle(ctx context.Context) (lost []AnyHeld, unsettled int) {
 	held, unsettled := l.Open()
 	for _, g := range held {
 		if g.lease.Lose(renewal.Cause{Reason: renewal.ReasonClosed}) {
-			lost = append(lost, g)
-		}
-	}
-	for _, k := range l.AllShared() {
-		if g := k.cur.Load(); g != nil && g.lease.Lose(renewal.Cause{Reason: renewal.ReasonClosed}) {
 			lost = append(lost, g)
 		}
 	}
@@ -90,7 +83,7 @@ func (l *Locks) await(ctx context.Context, done func() bool) {
 // Stop ends the renewals and all that keys do by themselves. A later exit still states once that the lock is free.
 func (l *Locks) Stop() {
 	l.leases.Stop()
-	for _, k := range l.every() {
+	for _, k := range l.All() {
 		k.silence()
 	}
 }

@@ -24,7 +24,9 @@ func TestDriver_P10_ContendedBeforeTheAnswer(t *testing.T) {
 		t.Error("another client waits for another unit, and for this one")
 	}
 	contended(n)
-	k.event(&conversation.Command{N: n}, &lettucecompat.Answer{Word: lettucecompat.WordHas, Unit: n})
+	answer := &lettucecompat.Answer{Word: lettucecompat.WordHas, Unit: n}
+	e := k.event(n, answer)
+	k.heardOfOthers(&conversation.Command{N: n}, &e, answer)
 	contended(n - 1)
 	contended(lettucecompat.LastNumber)
 	if !inLine() {

@@ -33,9 +33,9 @@ type reporter struct {
 	capacities            map[[2]int64]int // reports of how many units here and there
 }
 
-func (r *reporter) Failed(Named, string, error) { r.failed.Add(1) }
-func (r *reporter) Answered(Named, *string)     {}
-func (r *reporter) Called(_ Named, found bool) {
+func (r *reporter) Failed(*Key, string, error) { r.failed.Add(1) }
+func (r *reporter) Answered(*Key, *string)     {}
+func (r *reporter) Called(_ *Key, found bool) {
 	if found {
 		r.found.Add(1)
 	} else {
@@ -43,19 +43,19 @@ func (r *reporter) Called(_ Named, found bool) {
 	}
 }
 
-func (r *reporter) Lost(_ AnyHeld, l *Loss) {
+func (r *reporter) Lost(_ *Held, l *Loss) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.losses = append(r.losses, l)
 }
-func (r *reporter) ReleaseFailed(AnyHeld, error) {}
-func (r *reporter) ReleaseGivenUp(AnyHeld) {
+func (r *reporter) ReleaseFailed(*Held, error) {}
+func (r *reporter) ReleaseGivenUp(*Held) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.givenUp++
 }
 
-func (r *reporter) Capacity(_ Named, here, there int64) {
+func (r *reporter) Capacity(_ *Key, here, there int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.capacities == nil {
@@ -67,7 +67,7 @@ func (r *reporter) Capacity(_ Named, here, there int64) {
 // notify is a Holder.
 type notify func(*Loss)
 
-func (f notify) Lost(_ Possession, l *Loss) { f(l) }
+func (f notify) Lost(_ *Owner, l *Loss) { f(l) }
 
 // longLease is for who is at a hand-off, or whatever takes milliseconds: what waits for the lease to end takes far longer.
 func longLease(s *Settings) {
@@ -78,7 +78,7 @@ func longLease(s *Settings) {
 const beforeTheLease = 10 * time.Second
 
 // stretched is a lease that a loaded machine renews in time, as an idle one renews l.
-func stretched(l Lease) Lease {
+func stretchedBy(l Lease) Lease {
 	l.For, l.Margin = pace.Scale(l.For), pace.Scale(l.Margin)
 	if l.Period > 0 {
 		l.Period = pace.Scale(l.Period)
@@ -99,7 +99,7 @@ type party struct {
 func newParty(t testing.TB, rdb *redis.Client, change func(*Settings)) *party {
 	t.Helper()
 	set := &Settings{
-		Fair: true, Lease: stretched(Lease{For: 3 * time.Second, Period: time.Second, Margin: 150 * time.Millisecond}),
+		Fair: true, Lease: stretchedBy(Lease{For: 3 * time.Second, Period: time.Second, Margin: 150 * time.Millisecond}),
 		MaxHandoffs: 10_000, MaxHandoffTime: 20 * time.Millisecond, Timeout: pace.Scale(500 * time.Millisecond),
 	}
 	if change != nil {
@@ -333,7 +333,7 @@ func TestCore_Renews_Lab(t *testing.T) {
 	t.Parallel()
 	_, client := fresh(t)
 	p := newParty(t, client(), func(s *Settings) {
-		s.Lease = stretched(Lease{For: 750 * time.Millisecond, Period: 150 * time.Millisecond, Margin: 50 * time.Millisecond})
+		s.Lease = stretchedBy(Lease{For: 750 * time.Millisecond, Period: 150 * time.Millisecond, Margin: 50 * time.Millisecond})
 	})
 	o := p.mustAcquire(t, "k")
 	for end := time.Now().Add(p.set.Lease.For * 5 / 3); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
@@ -375,7 +375,7 @@ func TestCore_ADeadlineIsNotifiedBeforeTheNext(t *testing.T) {
 	s, client := fresh(t)
 	short := func(s *Settings) {
 		s.Timeout = pace.Scale(100 * time.Millisecond)
-		s.Lease = stretched(Lease{For: 800 * time.Millisecond, Period: 250 * time.Millisecond, Margin: 80 * time.Millisecond})
+		s.Lease = stretchedBy(Lease{For: 800 * time.Millisecond, Period: 250 * time.Millisecond, Margin: 80 * time.Millisecond})
 	}
 	a, b := newParty(t, client(), short), newParty(t, client(), short)
 	k := a.Key("k", a.set)

@@ -43,7 +43,7 @@ func behind(t testing.TB, p *party, o *Owner) (got chan *Owner) {
 		got <- o
 	}()
 	eventually(t, "somebody waits", func() bool { return o.g.k.q.Len() == 1 })
-	o.g.unrenewed.Store(true)
+	o.g.set(unrenewed)
 	return got
 }
 
@@ -62,7 +62,9 @@ func exits(t testing.TB, o *Owner, may bool, want queue.Exit) {
 // busyLoop holds up the goroutine that notifies of losses, until open is called.
 func busyLoop(t testing.TB, p *party) (open func()) {
 	t.Helper()
-	k := p.Key("other", p.set)
+	set := &Settings{Lease: p.set.Lease, Timeout: p.set.Timeout}
+	set.Prepare()
+	k := p.Key("other", set)
 	busy, opened := make(chan struct{}), make(chan struct{})
 	o := &Owner{Stay: queue.Stay{Kind: queue.Refusable}, Holder: notify(func(*Loss) { close(busy); <-opened })}
 	if err := k.Acquire(context.Background(), o, nil); err != nil {
@@ -140,7 +142,7 @@ func TestDriver_P9_OneOfTwoUnitsExits(t *testing.T) {
 	}
 	o.g.lease.Lose(renewal.Cause{Reason: renewal.ReasonWatchdog})
 	<-lost
-	eventually(t, "the loss is known", func() bool { k.mu.Lock(); defer k.mu.Unlock(); return !k.hasLocked() && !k.talk.InLine })
+	eventually(t, "the loss is known", func() bool { k.mu.Lock(); defer k.mu.Unlock(); return k.unitsLocked() == 0 && !k.talk.InLine })
 	if r := o.Exit(context.Background()); r.Lost == nil {
 		t.Errorf("%+v", r)
 	}
@@ -283,7 +285,7 @@ func TestDriver_AWaiterLeavesDuringATurn(t *testing.T) {
 	go func() { _, _ = a.acquire(ctx, "k", 0); close(gone) }()
 	k := o.g.k
 	eventually(t, "somebody waits", func() bool { return k.q.Len() == 1 })
-	o.g.unrenewed.Store(true)
+	o.g.set(unrenewed)
 	go func() {
 		for k.q.Word().State() == queue.Owned {
 			time.Sleep(10 * time.Microsecond)

@@ -20,6 +20,9 @@ type ExitResult struct {
 // where that confirms nothing, for what repetitions bring, within two time limits of a command in all. A ctx that ends
 // meanwhile ends the wait, not the release. One that has ended before bounds nothing: the first answer is awaited.
 func (o *Owner) Exit(ctx context.Context) ExitResult {
+	if o.Share() != nil {
+		return o.exitUnits(ctx)
+	}
 	g, k := o.g, o.g.k
 	// Both clocks are read: a process that was stopped or suspended learns here that the lock is lost.
 	now := k.l.leases.Now()
@@ -34,7 +37,7 @@ func (o *Owner) Exit(ctx context.Context) ExitResult {
 	}
 	exit, _ := k.q.Release(&o.Stay, next)
 	if until > 0 && exit != queue.Kept {
-		g.kept.Store(false)
+		g.clear(kept)
 	}
 	switch exit {
 	case queue.HandedOff, queue.Kept:
@@ -114,7 +117,7 @@ func (o *Owner) expel() {
 // Expel exits for the owner, which has lost the lock and provably will not exit. Where the loss is just being concluded,
 // Lost does.
 func (g *Held) Expel() {
-	g.ended.Store(true)
+	g.set(ownerEnded)
 	if o := g.Owner(); o != nil && g.k.q.Demand().Lost {
 		o.expel()
 	}

@@ -96,7 +96,11 @@ func TestBeside_CloseWaitsForWhoParksAgain(t *testing.T) {
 			time.Sleep(20 * time.Millisecond) // it has seen that nothing is closing, and waits for the mutex
 		}
 		late.Store(true)
-		o.g.unrenewed.Store(!closed)
+		if closed {
+			o.g.clear(unrenewed)
+		} else {
+			o.g.set(unrenewed)
+		}
 		p.closing.Store(true)
 		k.mu.Unlock()
 		o.abandon()

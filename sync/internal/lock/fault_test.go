@@ -189,7 +189,7 @@ func TestCore_P12_AFixedLeaseKeepsNothing(t *testing.T) {
 	k := p.Key("k", p.set)
 	lost := make(chan *Loss, 1)
 	o := &Owner{Holder: notify(func(l *Loss) { lost <- l })}
-	lease := stretched(Lease{For: 300 * time.Millisecond, Period: -1, Margin: 30 * time.Millisecond})
+	lease := stretchedBy(Lease{For: 300 * time.Millisecond, Period: -1, Margin: 30 * time.Millisecond})
 	if err := k.Acquire(t.Context(), o, &lease); err != nil {
 		t.Fatal(err)
 	}

@@ -1,30 +1,29 @@
 package lock
 
 import (
+	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/anteroom/anteroom/renewal"
 )
 
-// Held is one grant: Redis has given the key to this process. It may pass through many local owners, until it is
-// released or lost.
+// Held is one grant: what Redis has given to this process, which had nothing. That of a Mutex may pass through many local owners,
+// until it is released or lost. One of units lasts until all of them are given back or lost.
 type Held struct {
 	k     *Key
-	n     uint64 // of its record
-	token int64  // of its first owner; 0 without Fencing
+	n     uint64 // of its record: units may have come by later commands, too
+	token int64  // of a Mutex that of its first owner, of units the newest that Redis has made; 0 without Fencing
 	since Moment
 	lease *renewal.Lease
+	u     *heldUnits // what only one of units has; nil: of a Mutex
 
-	owner        atomic.Pointer[Owner] // the last one that was admitted; written under Key.mu
-	fixed        atomic.Pointer[Lease] // what its owner has asked for, if that is a fixed one
-	unrenewed    atomic.Bool           // the watchdog stopped the renewal on purpose
-	stretched    atomic.Bool           // Redis may keep it for longer than a lease, as an owner has asked
-	ended        atomic.Bool           // the goroutine that would have to exit has ended
-	deleteOnLoss atomic.Bool           // when it is lost, what is left of it is removed without waiting for its owner to react: see Revoke and Locks.Forced
-	force        atomic.Int64          // the Moment at which somebody last said that it was deleted on purpose; 0: nobody has. See said
-	kept         atomic.Bool           // it lingers, or has lingered and nobody was admitted since
-	watched      bool                  // Changes has named it; guarded by Locks.mu
+	owner   atomic.Pointer[Owner] // of a Mutex the last one that was admitted; written under Key.mu
+	fixed   atomic.Pointer[Lease] // what that has asked for, if that is a fixed one
+	force   atomic.Int64          // the Moment at which somebody last said that it was deleted on purpose; 0: nobody has. See said
+	flags   atomic.Uint32         // see below
+	watched bool                  // Changes has named it; guarded by Locks.mu
 
 	// Guarded by Key.mu.
 	reported bool          // its loss was
@@ -36,6 +35,19 @@ type Held struct {
 	mark     Moment        // see below
 	freed    chan struct{} // closed when the release is over; made when its first answer has not said so
 }
+
+// Held.flags, of a Mutex.
+const (
+	unrenewed    = 1 << iota // the watchdog stopped the renewal on purpose
+	stretched                // Redis may keep it for longer than a lease, as an owner has asked
+	ownerEnded               // the goroutine that would have to exit has ended
+	deleteOnLoss             // when it is lost, what is left of it is removed without waiting for its owner to react: see Revoke and Locks.Forced
+	kept                     // it lingers, or has lingered and nobody was admitted since
+)
+
+func (g *Held) is(flag uint32) bool        { return g.flags.Load()&flag != 0 }
+func (g *Held) set(flag uint32) (was bool) { return g.flags.Or(flag)&flag != 0 }
+func (g *Held) clear(flag uint32)          { g.flags.And(^flag) }
 
 // Held.mark is a moment until which Redis keeps the key taken, or is to:
 //
@@ -52,26 +64,30 @@ type Held struct {
 func (k *Key) newGrantLocked() *Held {
 	c := k.talk.Grant
 	g := &Held{k: k, n: c.Record, token: c.Token, since: k.l.now()}
-	// A batch shares one time limit, so leases of different limits never share one.
+	shard := k.l.wire.Shard(k.name) + "|" + k.set.Timeout.String() // a batch shares one time limit
+	if k.u != nil {
+		shard += "|units" // they have a script of their own
+		g.u = &heldUnits{made: g.since, owners: map[*Owner]struct{}{}}
+	}
 	g.lease = k.l.leases.Add(renewal.Spec{
-		Lease: k.set.Lease.For, First: c.Lease,
-		Shard:  k.l.wire.Shard(k.name) + "|" + k.set.Timeout.String(),
-		Period: k.set.Lease.Period, Margin: k.set.Lease.Margin, SentAt: k.l.leases.Dated(k.l.zero.Add(time.Duration(c.Sent))), Owner: g,
+		Lease: k.set.Lease.For, First: c.Lease, Shard: shard, Period: k.set.Lease.Period, Margin: k.set.Lease.Margin,
+		SentAt: k.at(Moment(c.Sent)), Owner: g,
 	})
-	if k.took == g.n && k.takes.From != "" {
+	if k.u == nil && k.took == g.n && k.takes.From != "" {
 		g.from, g.mark = k.takes, k.takes.until
 	}
 	k.cur.Store(g)
 	k.l.register(g)
-	if k.deleted.Load() == g.n {
+	if k.u == nil && k.deleted.Load() == g.n {
 		g.forced()
 	}
 	return g
 }
 
-// Names returns the key and the field, for renewals; nothing while the lock lingers, which is not renewed.
+// Names returns the key and the field, for renewals; nothing while the lock lingers, which is not renewed, or nobody uses the units,
+// which then go back.
 func (g *Held) Names() (key, field string) {
-	if g.Lingers() {
+	if g.u != nil && g.unused() || g.u == nil && g.Lingers() {
 		return "", ""
 	}
 	return g.k.name, g.Field()
@@ -86,8 +102,13 @@ func (g *Held) Name() string { return g.k.name }
 // Settings returns those with which the key is in use.
 func (g *Held) Settings() *Settings { return g.k.set }
 
-// Number returns that of its record, which no other grant of this client has.
-func (g *Held) Number() uint64 { return g.n }
+// Number returns that by which the watchdog knows it, which no other grant of this client has.
+func (g *Held) Number() uint64 {
+	if g.u != nil {
+		return g.n | ofUnits
+	}
+	return g.n
+}
 
 // Since returns the Moment at which the answer or the call came that granted it.
 func (g *Held) Since() Moment { return g.since }
@@ -95,10 +116,10 @@ func (g *Held) Since() Moment { return g.since }
 // Lease returns the grant's lease.
 func (g *Held) Lease() *renewal.Lease { return g.lease }
 
-// Owner returns the last one that was admitted, whose tenure may have ended; nil: nobody was.
+// Owner returns the last one of a Mutex that was admitted, whose tenure may have ended; nil: nobody was.
 func (g *Held) Owner() *Owner { return g.owner.Load() }
 
-// Current returns the owner, nil where nobody is one.
+// Current returns the owner of a Mutex, nil where nobody is one.
 func (g *Held) Current() *Owner {
 	if o := g.Owner(); o != nil && o.live() {
 		return o
@@ -106,12 +127,26 @@ func (g *Held) Current() *Owner {
 	return nil
 }
 
-// Someone returns the last owner.
-func (g *Held) Someone() Possession {
-	if o := g.Owner(); o != nil {
-		return o
+// Owners returns those inside that have units and are known by name.
+func (g *Held) Owners() []*Owner {
+	if g.u == nil {
+		return nil
 	}
-	return nil
+	g.k.mu.Lock()
+	defer g.k.mu.Unlock()
+	return slices.Collect(maps.Keys(g.u.owners))
+}
+
+// Someone returns one of those who have it, or had it last: of a Mutex the last owner, of units who came first; nil: it is not known
+// that somebody had.
+func (g *Held) Someone() *Owner {
+	first := g.Owner()
+	for _, o := range g.Owners() {
+		if first == nil || o.since < first.since {
+			first = o
+		}
+	}
+	return first
 }
 
 // Terms returns what its lease is to be.
@@ -123,20 +158,25 @@ func (g *Held) Terms() *Lease {
 }
 
 // Stretched reports whether Redis may keep it for longer than a lease.
-func (g *Held) Stretched() bool { return g.stretched.Load() }
+func (g *Held) Stretched() bool { return g.is(stretched) }
 
 // Unrenewed reports whether StopRenewing was called.
-func (g *Held) Unrenewed() bool { return g.unrenewed.Load() }
+func (g *Held) Unrenewed() bool { return g.is(unrenewed) }
 
-// Field is the grant's field in Redis.
-func (g *Held) Field() string { return g.k.l.Field(g.n) }
+// Field is the grant's field in Redis: of units that of the client.
+func (g *Held) Field() string {
+	if g.u != nil {
+		return g.k.l.cfg.ClientID
+	}
+	return g.k.l.Field(g.n)
+}
 
 // mayHandOff reports whether the grant may pass from o to another local owner without Redis. If another client may wait,
 // a turn has a budget.
 func (g *Held) mayHandOff(o *Owner, now time.Duration) bool {
 	set, l := g.k.set, g.lease
 	switch {
-	case o.more().bequest != nil, o.more().Note != "", o.lease.Fixed(), g.unrenewed.Load(), g.stretched.Load(), set.MaxHandoffs == 0, g.k.l.closing.Load():
+	case o.more().bequest != nil, o.more().Note != "", o.lease.Fixed(), g.is(unrenewed), g.is(stretched), set.MaxHandoffs == 0, g.k.l.closing.Load():
 		return false
 	case set.MinHold > 0 && now-g.since < set.MinHold:
 		return false

@@ -53,7 +53,7 @@ func TestDriver_MayHandOff(t *testing.T) {
 		"not asked for long":               {func(s *Settings) { s.MaxHandoffTime = 100 * ms }, nil, 0, 1100 * ms, false},
 		"none are allowed":                 {func(s *Settings) { s.MaxHandoffs = 0 }, nil, 0, 0, false},
 		"beside a foreign client":          {hour, func(o *Owner) { o.g.k.others.Store(int64(o.g.k.l.now())) }, 0, 0, false},
-		"the renewal was stopped":          {hour, func(o *Owner) { o.g.unrenewed.Store(true) }, 0, 0, false},
+		"the renewal was stopped":          {hour, func(o *Owner) { o.g.set(unrenewed) }, 0, 0, false},
 		"an owner has asked for more":      {hour, func(o *Owner) { o.Extend(context.Background(), time.Minute) }, 0, 0, false},
 		"as much as a lease":               {hour, func(o *Owner) { o.Extend(context.Background(), o.lease.For) }, 0, 0, true},
 		"a fixed lease":                    {hour, func(o *Owner) { o.lease = &Lease{For: time.Second, Period: -1} }, 0, 0, false},
@@ -116,7 +116,7 @@ func TestDriver_AGrantThatIsNotRenewedIsNotTaken_Lab(t *testing.T) {
 	o := p.mustAcquire(t, "k")
 	next, w := waits(t, o.g.k, queue.Refusable)
 	handOff(t, o, w)
-	o.g.unrenewed.Store(true)
+	o.g.set(unrenewed)
 	if err := o.g.k.admit(t.Context(), next, w); err != errAgain { //nolint:errorlint // it is never wrapped
 		t.Error(err)
 	}

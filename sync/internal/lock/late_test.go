@@ -38,8 +38,8 @@ func (h *lateAnswers) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.
 // P13: a try is one ask. Where its answer leaves too little of the lock to rely on, the lock is given back.
 func TestLate_P13_ATryIsOneAsk_Lab(t *testing.T) {
 	t.Parallel()
-	brief := stretched(Lease{For: 300 * time.Millisecond, Period: 100 * time.Millisecond, Margin: 30 * time.Millisecond})
-	fixed := stretched(Lease{For: 100 * time.Millisecond, Period: -1, Margin: 10 * time.Millisecond})
+	brief := stretchedBy(Lease{For: 300 * time.Millisecond, Period: 100 * time.Millisecond, Margin: 30 * time.Millisecond})
+	fixed := stretchedBy(Lease{For: 100 * time.Millisecond, Period: -1, Margin: 10 * time.Millisecond})
 	for name, c := range map[string]struct {
 		timeout, late time.Duration
 		lease         Lease
@@ -323,7 +323,7 @@ func TestLate_WhoWaitsGivesNothingUp(t *testing.T) {
 	s, client := fresh(t)
 	p := newParty(t, client(), func(s *Settings) {
 		s.Timeout = pace.Scale(50 * time.Millisecond)
-		s.Lease = stretched(Lease{For: 300 * time.Millisecond, Period: 100 * time.Millisecond, Margin: 30 * time.Millisecond})
+		s.Lease = stretchedBy(Lease{For: 300 * time.Millisecond, Period: 100 * time.Millisecond, Margin: 30 * time.Millisecond})
 	})
 	mustRelease(t, p.mustAcquire(t, "k"))
 	s.Pause()

@@ -30,7 +30,7 @@ func (o *Owner) lingersUntil(may bool, now Moment) Moment {
 	}
 	until := now + min(k.set.Linger, g.lease.Remaining(now)/2)
 	k.lingersUntil.Store(int64(until))
-	g.kept.Store(true)
+	g.set(kept)
 	return until
 }
 

@@ -32,13 +32,13 @@ func TestListed_ALostGrantComesAgain(t *testing.T) {
 		defer p.mu.Unlock()
 		return p.lost[g.n] == g
 	})
-	if came, _ := p.Changes(); !slices.Contains(came, g.n) || p.OfNumber(g.n) != any(g) {
+	if came, _ := p.Changes(); !slices.Contains(came, g.n) || ofNumber(p, g.n) != g {
 		t.Errorf("%v, not %d", came, g.n)
 	}
 	if r := o.Exit(t.Context()); r.Lost == nil {
 		t.Errorf("%+v", r)
 	}
-	if _, went := p.Changes(); !slices.Contains(went, g.n) || p.OfNumber(g.n) != nil {
+	if _, went := p.Changes(); !slices.Contains(went, g.n) || ofNumber(p, g.n) != nil {
 		t.Errorf("%v, not %d", went, g.n)
 	}
 }
@@ -59,4 +59,9 @@ func TestListed_AReleaseAfterTheDeadlineIsOneLoss(t *testing.T) {
 	if len(p.rep.losses) != 1 || p.rep.givenUp != 0 {
 		t.Errorf("%d losses, %d releases given up", len(p.rep.losses), p.rep.givenUp)
 	}
+}
+
+func ofNumber(p *party, n uint64) *Held {
+	g, _ := p.OfNumber(n)
+	return g
 }

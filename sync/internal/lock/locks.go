@@ -29,22 +29,22 @@ type Config struct {
 // not block.
 type Reporter interface {
 	// Failed: a statement for k had no usable answer from the server shard.
-	Failed(k Named, shard string, err error)
+	Failed(k *Key, shard string, err error)
 	// Answered: one had. before is the server from which the last one had none; nil: it had an answer, too.
-	Answered(k Named, before *string)
+	Answered(k *Key, before *string)
 	// Called: Redis gave the lock of k, or units of it, to this process, which had a place. found: no message said so, but an
 	// answer.
-	Called(k Named, found bool)
+	Called(k *Key, found bool)
 	// Lost: g was lost, or l.Of of it. Its owners were notified, if they can be.
-	Lost(g AnyHeld, l *Loss)
+	Lost(g *Held, l *Loss)
 	// ReleaseFailed: the first answer to the release of g is missing or is err, and nothing has shown since how it
 	// ended.
-	ReleaseFailed(g AnyHeld, err error)
+	ReleaseFailed(g *Held, err error)
 	// ReleaseGivenUp: no answer showed how the release of g ended until the lease had ended what may have been left of
 	// it.
-	ReleaseGivenUp(g AnyHeld)
+	ReleaseGivenUp(g *Held)
 	// Capacity: an answer says that this process counts with so many units of k here, and another one with so many there.
-	Capacity(k Named, here, there int64)
+	Capacity(k *Key, here, there int64)
 }
 
 // Locks is one client of the locks in one Redis: the keys in use, the grants, and the leases of these.
@@ -65,39 +65,38 @@ type Locks struct {
 	flying    atomic.Int64 // statements that were not dealt with yet
 	waiters   sync.Pool    // of *queue.Waiter: a channel must not leave a test bubble that has these Locks
 
-	mu            sync.Mutex
-	keys          map[string]*Key
-	grants        map[uint64]*Held // neither released nor lost; by the number of their record
-	shared        map[string]*SharedKey
-	units         map[uint64]registrable // of those
-	registrations uint64
-	pauses        map[string]Moment // of keys that are not in use: until when they do not linger
-	tooMany       int               // pauses to look for some that are over
-	lost          map[uint64]*Held  // lost, and their owner, who cannot be notified, has not exited
-	young         []trackable       // that have come a moment ago, in that order: see grow
-	growing       bool              // grow runs, or is to
-	came          []uint64          // since Changes was called
-	went          []uint64          // of those that Changes has named
-	final         bool              // Settle has found nothing left: see base.stirLocked
-	changed       chan struct{}     // closed and replaced when Close may have less to wait for
+	mu      sync.Mutex
+	keys    map[string]*Key
+	grants  map[uint64]*Held  // neither released nor lost, by their numbers
+	lost    map[uint64]*Held  // lost, and their owner, who cannot be notified, has not exited
+	owners  map[uint64]*Owner // of units, who are known by name, by their numbers
+	pauses  map[string]Moment // of keys that are not in use: until when they do not linger
+	tooMany int               // pauses to look for some that are over
+	young   []*Held           // that have come a moment ago, in that order: see grow
+	growing bool              // grow runs, or is to
+	came    []uint64          // since Changes was called
+	went    []uint64          // of those that Changes has named
+	final   bool              // Settle has found nothing left: see Key.stirLocked
+	changed chan struct{}     // closed and replaced when Close may have less to wait for
 }
 
 // New returns the Locks of a client, and starts its renewals.
 func New(cfg Config) *Locks {
 	l := &Locks{
-		cfg: cfg, wire: cfg.Wire, keys: map[string]*Key{}, shared: map[string]*SharedKey{}, units: map[uint64]registrable{}, grants: map[uint64]*Held{}, pauses: map[string]Moment{}, lost: map[uint64]*Held{},
-		changed: make(chan struct{}), waiters: sync.Pool{New: func() any { return new(queue.Waiter) }},
+		cfg: cfg, wire: cfg.Wire, keys: map[string]*Key{}, grants: map[uint64]*Held{}, lost: map[uint64]*Held{}, owners: map[uint64]*Owner{},
+		pauses: map[string]Moment{}, changed: make(chan struct{}), waiters: sync.Pool{New: func() any { return new(queue.Waiter) }},
 	}
 	l.open, l.shut = context.WithCancel(context.Background())
 	l.number.Store(max(uint64(time.Now().UnixMicro()), lettucecompat.FirstNumber))
 	cfg.Renewal.Sender = sender{l}
 	cfg.Renewal.OnLost = func(lease *renewal.Lease) {
-		switch g := lease.Owner().(type) {
-		case *Held:
-			g.report(g.Loss())
-		case *SharedHeld:
-			g.report(g.Loss())
-			l.Unregister(g) // the report says what the watchdog has found of it
+		g, is := lease.Owner().(*Held)
+		if !is {
+			return
+		}
+		g.report(g.Loss())
+		if g.u != nil {
+			l.unregister(g, nil) // the report says what the watchdog has found of it
 		}
 	}
 	l.leases = renewal.New(cfg.Renewal)
@@ -122,17 +121,21 @@ func (l *Locks) now() Moment { return time.Since(l.zero) }
 // moment is now for a conversation.
 func (l *Locks) moment() conversation.Moment { return conversation.Moment(l.now()) }
 
-// Key returns the key with one reference more; Done gives that back. An unused key is made with the settings s.
+// Key returns the key with one reference more; Done gives that back. An unused key is made with the settings s; one that is in use
+// may have others, and be of another kind of lock.
 func (l *Locks) Key(name string, s *Settings) *Key {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if k := l.keys[name]; k != nil && k.Use() {
 		return k
 	}
-	k := &Key{base: base{l: l, name: name, set: s}, link: new(Link)}
+	k := &Key{l: l, name: name, set: s, link: new(Link)}
 	k.link.key.Store(k)
 	k.refs.Store(1)
 	k.talk.Terms = k.set.times
+	if s.Shared {
+		k.u = newUnits(s)
+	}
 	k.q.Init(l.policyOf(s))
 	if until, is := l.pauses[name]; is {
 		k.pausedUntil.Store(int64(until))
@@ -140,22 +143,6 @@ func (l *Locks) Key(name string, s *Settings) *Key {
 	}
 	l.keys[name] = k
 	return k
-}
-
-// Done gives a reference back. The last one forgets the key.
-func (k *Key) Done() {
-	if k.refs.Add(-1) > 0 {
-		return
-	}
-	k.link.key.Store(nil)
-	l := k.l
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.keys[k.name] == k {
-		delete(l.keys, k.name)
-		l.rememberPauseLocked(k)
-	}
-	l.changedLocked()
 }
 
 // Find returns the key with one reference more, or nil where it is not in use.
@@ -200,34 +187,9 @@ func (l *Locks) changedLocked() {
 	}
 }
 
-// find returns the key of that name with one reference more, or nil where none is in use.
-func (l *Locks) find(name string) driver {
-	if k := l.Find(name); k != nil {
-		return k
-	}
-	if k := l.FindShared(name); k != nil {
-		return k
-	}
-	return nil
-}
-
-// every returns all keys in use, without references.
-func (l *Locks) every() []driver {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	list := make([]driver, 0, len(l.keys)+len(l.shared))
-	for _, k := range l.keys {
-		list = append(list, k)
-	}
-	for _, k := range l.shared {
-		list = append(list, k)
-	}
-	return list
-}
-
 // Heard takes in a message of the wire. It does not block.
 func (l *Locks) Heard(m lettucecompat.Message) {
-	k := l.find(m.Key)
+	k := l.Find(m.Key)
 	if k == nil {
 		return // what an unused key has left in Redis ends by itself
 	}
@@ -259,8 +221,8 @@ func (l *Locks) Heard(m lettucecompat.Message) {
 
 // Forced notes that the grant of that number was deleted by this process.
 func (l *Locks) Forced(n uint64) {
-	if g, is := l.OfNumber(n).(*Held); is {
-		g.deleteOnLoss.Store(true)
+	if g, _ := l.OfNumber(n); g != nil {
+		g.set(deleteOnLoss)
 		g.lease.Lose(renewal.Cause{Reason: renewal.ReasonForced})
 	}
 }
@@ -269,7 +231,7 @@ func (l *Locks) Forced(n uint64) {
 // nothing lingers.
 func (l *Locks) Resubscribed() {
 	l.unheard.Store(l.number.Load())
-	for _, k := range l.every() {
+	for _, k := range l.All() {
 		k.unheard()
 		k.hear(conversation.Event{Kind: conversation.Retry})
 		k.kick()

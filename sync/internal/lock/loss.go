@@ -21,28 +21,28 @@ const (
 // Loss says when and why a lock was lost.
 type Loss struct {
 	renewal.Cause
-	Of      []Possession // whose it was, as far as they are known by name
-	Unnamed bool         // there are others inside, or on their way out
-	Note    any          // of the Holder
+	Of      []*Owner // whose it was, as far as they are known by name
+	Unnamed bool     // there are others inside, or on their way out
+	Note    any      // of the Holder
 }
 
 // Holder is notified of a loss.
 type Holder interface {
-	// Lost is called once when what p has is lost, before anybody else can get it, by a goroutine that must not be held up: it
+	// Lost is called once when what o has is lost, before anybody else can get it, by a goroutine that must not be held up: it
 	// does no I/O and calls nobody. It may set Loss.Note.
-	Lost(p Possession, l *Loss)
+	Lost(o *Owner, l *Loss)
 }
 
 // of is whose it was where that is o, which may be nil.
-func of(o *Owner) []Possession {
+func of(o *Owner) []*Owner {
 	if o == nil {
 		return nil
 	}
-	return []Possession{o}
+	return []*Owner{o}
 }
 
 // Someone returns one of those whose it was, or nil.
-func (l *Loss) Someone() Possession {
+func (l *Loss) Someone() *Owner {
 	if len(l.Of) == 0 {
 		return nil
 	}
@@ -67,12 +67,15 @@ func (g *Held) LossOr(reason renewal.Reason) *Loss {
 	return &Loss{Cause: g.lease.Loss(reason), Of: of(g.Owner())}
 }
 
-// report reports the loss, once. What is lost while it lingers nobody has lost.
+// report reports a loss: of a Mutex once. What is lost while it lingers, or units while nobody uses them, nobody has lost.
 func (g *Held) report(l *Loss) {
-	g.k.mu.Lock()
-	silent := g.reported || len(l.Of) == 0 && g.kept.Load()
-	g.reported = g.reported || !silent
-	g.k.mu.Unlock()
+	silent := len(l.Of) == 0 && (g.is(kept) || g.u != nil && !l.Unnamed)
+	if g.u == nil {
+		g.k.mu.Lock()
+		silent = silent || g.reported
+		g.reported = g.reported || !silent
+		g.k.mu.Unlock()
+	}
 	if !silent {
 		g.k.l.cfg.Reporter.Lost(g, l)
 	}
@@ -81,6 +84,10 @@ func (g *Held) report(l *Loss) {
 // Lost is called by package renewal, once, when it concludes that the lease is lost. It notifies the owner first and
 // lets others in afterwards, and does no I/O.
 func (g *Held) Lost(c renewal.Cause) {
+	if g.u != nil {
+		g.lostUnits(c)
+		return
+	}
 	k, gone := g.k, c.Reason == renewal.ReasonGone
 	if gone && g.said() {
 		c.Reason, c.By = renewal.ReasonForced, ""
@@ -104,7 +111,7 @@ func (g *Held) Lost(c renewal.Cause) {
 	}
 	// Until the confirmed lease is over the owner has the margin to react, unless Redis has said that the lock is gone.
 	var left time.Duration
-	if !gone && !g.deleteOnLoss.Load() {
+	if !gone && !g.is(deleteOnLoss) {
 		left = max(time.Until(c.Deadline)+g.Terms().Margin, 0)
 	}
 	k.hear(conversation.Event{Kind: conversation.Ended, N: g.n, Lease: left})
@@ -112,7 +119,7 @@ func (g *Held) Lost(c renewal.Cause) {
 	switch {
 	case o == nil, who != &o.Stay:
 		g.exited() // nobody is in who would exit
-	case !o.Kind.CanNotify() && g.ended.Load():
+	case !o.Kind.CanNotify() && g.is(ownerEnded):
 		o.expel()
 	}
 	k.kick()
@@ -122,7 +129,12 @@ func (g *Held) Lost(c renewal.Cause) {
 	k.l.unregister(g, o)
 }
 
+// forced takes in a message, which anybody can send: record n was deleted on purpose.
 func (k *Key) forced(n uint64) {
+	if k.u != nil {
+		k.unitsForced(n)
+		return
+	}
 	k.l.newest(&k.deleted, n) // newGrantLocked asks if it comes first
 	if g := k.cur.Load(); g != nil && g.n == n {
 		g.forced()
@@ -178,7 +190,7 @@ func (g *Held) verify(ctx context.Context) lettucecompat.Outcome {
 func (g *Held) StopRenewing(o *Owner) bool {
 	g.k.mu.Lock()
 	defer g.k.mu.Unlock()
-	if g.Current() != o || o.lease.Fixed() || g.unrenewed.Swap(true) {
+	if g.Current() != o || o.lease.Fixed() || g.set(unrenewed) {
 		return false
 	}
 	g.lease.StopRenewing()
@@ -195,10 +207,10 @@ func (g *Held) Revoke(o *Owner, reason renewal.Reason, ended, remove bool) bool 
 		return false
 	}
 	if ended {
-		g.ended.Store(true)
+		g.set(ownerEnded)
 	}
 	if remove {
-		g.deleteOnLoss.Store(true)
+		g.set(deleteOnLoss)
 	}
 	return g.lease.Lose(renewal.Cause{Reason: reason})
 }

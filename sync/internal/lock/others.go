@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/sync/internal/conversation"
 )
 
@@ -48,14 +49,45 @@ func (k *Key) foreign(now Moment) bool {
 	return at != 0 && now-Moment(at) < othersTime
 }
 
+// heardOfOthers notes what the answer a to cmd says of other clients, and so when e has the place confirmed.
+func (k *Key) heardOfOthers(cmd *conversation.Command, e *conversation.Event, a *lettucecompat.Answer) {
+	if e.Kind >= conversation.Silence {
+		return
+	}
+	if cmd.N > k.l.unheard.Load() {
+		k.asked.Store(int64(k.l.now()))
+	}
+	if e.Kind == conversation.Waits {
+		k.pauseLinger()
+		if k.set.StringHolders && a.Ahead <= nearFront {
+			e.After = min(e.After, stringPoll)
+		}
+	}
+	if (a.Word == lettucecompat.WordWaits || a.Word == lettucecompat.WordRefused) && (a.Holder == "" && k.set.StringHolders || !k.l.wire.Ours(a.Holder)) {
+		k.others.Store(int64(k.l.now()))
+	}
+}
+
+// notified takes in a message: another client waits for the units of record n.
 func (k *Key) notified(n uint64) {
+	if k.u != nil {
+		k.unitsWanted(n)
+		return
+	}
 	k.noteContended(n)
 	if g := k.cur.Load(); g != nil {
 		g.checkLinger(k.l.now())
 	}
 }
 
+// unheard: messages may have been lost.
 func (k *Key) unheard() {
+	if k.u != nil {
+		if g := k.Held(); g != nil {
+			g.lease.Hurry() // its answer says whether another client waits
+		}
+		return
+	}
 	k.asked.Store(int64(-k.set.askAfter()))
 	k.endLinger()
 }

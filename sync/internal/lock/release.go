@@ -52,7 +52,7 @@ func (g *Held) release(mayBeHeld bool) ReleaseResult {
 	k := g.k
 	k.mu.Lock()
 	k.q.Shrink(0)
-	has := k.hasLocked() && k.talk.Grant.Record == g.n
+	has := k.unitsLocked() > 0 && k.talk.Grant.Record == g.n
 	if now := k.l.now(); has {
 		if left := g.minHoldLeft(now); left > 0 { // a release and not a turn: only that can be repeated with the mark
 			g.mark = now + left
@@ -78,7 +78,7 @@ func (g *Held) release(mayBeHeld bool) ReleaseResult {
 		k.kick()
 		return g.verdict(ReleaseResult{})
 	}
-	a := say(k, cmd, mayBeHeld)
+	a := k.say(cmd, mayBeHeld)
 	k.mu.Lock()
 	if g.stage != releasing { // so says this answer, or one to what was stated since
 		k.mu.Unlock()

@@ -63,7 +63,7 @@ func TestLate_AReleaseThatLandsAfterTheLease(t *testing.T) {
 	t.Parallel()
 	_, client := fresh(t)
 	rdb, c := client(), client()
-	lease := stretched(Lease{For: 600 * time.Millisecond, Period: 200 * time.Millisecond, Margin: 60 * time.Millisecond})
+	lease := stretchedBy(Lease{For: 600 * time.Millisecond, Period: 200 * time.Millisecond, Margin: 60 * time.Millisecond})
 	p := newParty(t, c, func(s *Settings) { s.Lease = lease })
 	k := p.Key("k", p.set)
 	defer k.Done()
@@ -127,7 +127,7 @@ func TestLate_AReleaseAfterTheDeadlineWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	_, client := fresh(t)
 	p := newParty(t, client(), func(s *Settings) {
-		s.Lease = stretched(Lease{For: 300 * time.Millisecond, Period: 100 * time.Millisecond, Margin: 30 * time.Millisecond})
+		s.Lease = stretchedBy(Lease{For: 300 * time.Millisecond, Period: 100 * time.Millisecond, Margin: 30 * time.Millisecond})
 	})
 	o := p.mustAcquire(t, "k")
 	open := busyLoop(t, p) // nobody concludes a loss meanwhile, as in a process that was stopped

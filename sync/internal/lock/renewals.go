@@ -37,10 +37,10 @@ func (s sender) RenewBatch(ctx context.Context, _ string, items []renewal.Item, 
 				}
 				return
 			}
-			if _, units := items[0].Owner.(*SharedHeld); units { // and all others are
-				grants := make([]*SharedHeld, len(some))
+			if g, is := items[0].Owner.(*Held); is && g.u != nil { // and all others are
+				grants := make([]*Held, len(some))
 				for j, i := range some {
-					grants[j] = items[i].Owner.(*SharedHeld)
+					grants[j] = items[i].Owner.(*Held)
 				}
 				for j, r := range l.RenewUnits(ctx, grants, left) {
 					results[some[j]] = r
@@ -64,16 +64,16 @@ func (s sender) RenewBatch(ctx context.Context, _ string, items []renewal.Item, 
 
 // asked is what was known when a renewal was sent.
 type asked struct {
-	g       *SharedHeld
+	g       *Held
 	units   int64
 	last    uint64 // command
 	open    bool   // that was unanswered
-	deleted uint64 // see SharedKey.deleted
+	deleted uint64 // see Key.deleted
 }
 
 // RenewUnits renews the units of some grants of one shard, at most a batch of them, and takes in the answers. A grant that has
 // ended has an empty result.
-func (l *Locks) RenewUnits(ctx context.Context, grants []*SharedHeld, timeout time.Duration) []renewal.Result {
+func (l *Locks) RenewUnits(ctx context.Context, grants []*Held, timeout time.Duration) []renewal.Result {
 	results := make([]renewal.Result, len(grants))
 	batch, of, questions := make([]lettucecompat.Renewal, 0, len(grants)), make([]int, 0, len(grants)), make([]asked, 0, len(grants))
 	for i, g := range grants {
@@ -89,11 +89,11 @@ func (l *Locks) RenewUnits(ctx context.Context, grants []*SharedHeld, timeout ti
 }
 
 // asks returns what a renewal of g is about; false: there is nothing to renew.
-func (g *SharedHeld) asks() (asked, bool) {
+func (g *Held) asks() (asked, bool) {
 	k := g.k
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return asked{g, k.talk.Units, k.talk.LastCommand().N, k.talk.Unanswered(), k.deleted}, k.usableLocked() && k.talk.Grant.Record == g.n
+	return asked{g, k.talk.Units, k.talk.LastCommand().N, k.talk.Unanswered(), k.u.deleted}, k.usableLocked() && k.talk.Grant.Record == g.n
 }
 
 // answered takes in the answer to a renewal. It means nothing for units that a command was sent about since, whose own answer
@@ -109,11 +109,11 @@ func (q *asked) answered(r lettucecompat.RenewReply) renewal.Result {
 		res.Gone = settled
 	case res.Renewed && same:
 		g.lease.Extend(r.SentAt, k.set.Lease.For)
-		if k.deleted == q.deleted { // whoever has said so was wrong
-			k.deleted = 0
+		if k.u.deleted == q.deleted { // whoever has said so was wrong
+			k.u.deleted = 0
 		}
 		if settled && !q.open {
-			k.use.contention = k.use.contention.Answered(q.last, r.Contended)
+			k.u.contention = k.u.contention.Answered(q.last, r.Contended)
 			if r.Units > q.units {
 				k.handleLocked(conversation.Event{Kind: conversation.Surplus}, 0, k.l.now())
 			}

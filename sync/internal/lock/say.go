@@ -13,7 +13,7 @@ import (
 )
 
 // This file is how a command is sent, and what its answer means: for the conversation (event), for those who must not wait
-// (refuse), and for those who watch (report).
+// (refuse), and for those who gave up (gaveUp).
 
 // How often places retry by themselves.
 const (
@@ -26,57 +26,66 @@ const (
 )
 
 // speak sends what there is to send now, and returns after the answer. mayBeHeld is as in lettucecompat.Statement.
-func speak(k driver, mayBeHeld bool) {
-	if cmd := next(k); cmd != nil {
-		say(k, cmd, mayBeHeld)
+func (k *Key) speak(mayBeHeld bool) {
+	if cmd := k.next(); cmd != nil {
+		k.say(cmd, mayBeHeld)
 	}
 }
 
 // kick is speak for callers that must not be held up.
-func kick(k driver) {
-	if cmd := next(k); cmd != nil {
-		go say(k, cmd, false)
+func (k *Key) kick() {
+	if cmd := k.next(); cmd != nil {
+		go k.say(cmd, false)
 	}
 }
 
 // next is nextLocked.
-func next(k driver) *conversation.Command {
-	b := k.its()
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (k *Key) next() *conversation.Command {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	return k.nextLocked()
 }
 
 // say sends cmd, takes in the answer, and sends what comes next.
-func say(k driver, cmd *conversation.Command, mayBeHeld bool) lettucecompat.Answer {
-	a, settled := send(k, cmd, mayBeHeld)
+func (k *Key) say(cmd *conversation.Command, mayBeHeld bool) lettucecompat.Answer {
+	a, settled := k.send(cmd, mayBeHeld)
 	if !settled {
 		k.kick()
 	}
-	k.its().l.landed()
+	k.l.landed()
 	return a
 }
 
 // send is say up to the answer.
-func send(k driver, cmd *conversation.Command, mayBeHeld bool) (a lettucecompat.Answer, settled bool) {
-	b := k.its()
-	b.l.wire.Subscribe()
+func (k *Key) send(cmd *conversation.Command, mayBeHeld bool) (a lettucecompat.Answer, settled bool) {
+	k.l.wire.Subscribe()
 	e, a := k.ask(cmd, mayBeHeld)
 	settled = k.take(e, cmd, &a)
 	if a.Outcome == lettucecompat.OutcomeOK || a.Err != nil { // else nothing was sent
-		b.report(a.Err)
+		k.report(a.Err)
 	}
 	if cmd.Want > 0 && !cmd.Seize {
-		k.carryOut(b.refuse(k, cmd, &a))
+		k.carryOut(k.refuse(cmd, &a))
 	}
 	return a, settled
 }
 
+// report reports that a statement had no usable answer, or that it had one.
+func (k *Key) report(err error) {
+	if err == nil {
+		k.l.cfg.Reporter.Answered(k, k.failed.Swap(nil))
+		return
+	}
+	shard := k.l.wire.Shard(k.name)
+	k.failed.Store(&shard)
+	k.l.cfg.Reporter.Failed(k, shard, err)
+}
+
 // statement is cmd as the wire has it.
-func (b *base) statement(cmd *conversation.Command, mayBeHeld bool) lettucecompat.Statement {
+func (k *Key) statement(cmd *conversation.Command, mayBeHeld bool) lettucecompat.Statement {
 	s := lettucecompat.Statement{
-		Key: b.name, N: cmd.N, Since: cmd.Names(), Units: cmd.Have, Keep: cmd.Keep, Want: cmd.Want, Again: cmd.Again, Try: cmd.Try,
-		Terms: &b.set.Wire, Timeout: b.set.Timeout, MayBeHeld: mayBeHeld,
+		Key: k.name, N: cmd.N, Since: cmd.Names(), Units: cmd.Have, Keep: cmd.Keep, Want: cmd.Want, Again: cmd.Again, Try: cmd.Try,
+		Terms: &k.set.Wire, Timeout: k.set.Timeout, MayBeHeld: mayBeHeld,
 	}
 	switch {
 	case cmd.Have > 0:
@@ -87,8 +96,11 @@ func (b *base) statement(cmd *conversation.Command, mayBeHeld bool) lettucecompa
 	return s
 }
 
+// ask sends cmd, and returns what its answer means. What a call has overtaken, and whose place another command has taken, is not sent.
 func (k *Key) ask(cmd *conversation.Command, mayBeHeld bool) (conversation.Event, lettucecompat.Answer) {
 	switch {
+	case k.u != nil:
+		return k.askUnits(cmd, mayBeHeld)
 	case cmd.Seize:
 		return k.takeOver(cmd)
 	case cmd.Have > 0 && cmd.Keep > 0:
@@ -105,7 +117,9 @@ func (k *Key) ask(cmd *conversation.Command, mayBeHeld bool) (conversation.Event
 		wire.Try, wire.First = k.tries() && k.set.Linger == 0, t != nil && t.From == ""
 	}
 	a := k.l.wire.State(context.Background(), wire)
-	return k.event(cmd, &a), a
+	e := k.event(cmd.N, &a)
+	k.heardOfOthers(cmd, &e, &a)
+	return e, a
 }
 
 // markLocked fills in which mark stays of the record that is given back, and its last token.
@@ -150,7 +164,7 @@ func pause() time.Duration {
 }
 
 // event says what the answer a to command n means for the conversation.
-func (b *base) event(n uint64, a *lettucecompat.Answer) conversation.Event {
+func (k *Key) event(n uint64, a *lettucecompat.Answer) conversation.Event {
 	e := conversation.Event{N: n, Record: a.Unit, Units: a.Units, Lease: a.TTL, Token: a.Token, Contended: a.Contended}
 	switch {
 	case a.Outcome == lettucecompat.OutcomeFailed, a.Outcome == lettucecompat.OutcomeOK && a.Word == lettucecompat.WordVoid:
@@ -160,32 +174,11 @@ func (b *base) event(n uint64, a *lettucecompat.Answer) conversation.Event {
 	case a.Word == lettucecompat.WordLost:
 		e.Kind = conversation.Lost
 	case a.Word == lettucecompat.WordWaits:
-		e.Kind, e.After = conversation.Waits, b.l.rhythm(b.set.times.Life, a.Ahead, a.Next)
+		e.Kind, e.After = conversation.Waits, k.l.rhythm(k.set.times.Life, a.Ahead, a.Next)
 	case a.Units > 0: // also if a try is refused
 		e.Kind = conversation.Has
 	default:
 		e.Kind = conversation.HasNot
-	}
-	return e
-}
-
-// event is that of base. It notes what the answer says of others, too.
-func (k *Key) event(cmd *conversation.Command, a *lettucecompat.Answer) conversation.Event {
-	e := k.base.event(cmd.N, a)
-	if e.Kind >= conversation.Silence {
-		return e
-	}
-	if cmd.N > k.l.unheard.Load() {
-		k.asked.Store(int64(k.l.now()))
-	}
-	if e.Kind == conversation.Waits {
-		k.pauseLinger()
-		if k.set.StringHolders && a.Ahead <= nearFront {
-			e.After = min(e.After, stringPoll)
-		}
-	}
-	if (a.Word == lettucecompat.WordWaits || a.Word == lettucecompat.WordRefused) && (a.Holder == "" && k.set.StringHolders || !k.l.wire.Ours(a.Holder)) {
-		k.others.Store(int64(k.l.now()))
 	}
 	return e
 }
@@ -206,26 +199,24 @@ func (l *Locks) rhythm(life time.Duration, ahead int, next time.Duration) time.D
 
 // refuse fails a try that came before cmd was sent, the last command, to which a is the answer, and, where a person has to change
 // something, all that can be notified.
-func (b *base) refuse(k driver, cmd *conversation.Command, a *lettucecompat.Answer) queue.Order {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (k *Key) refuse(cmd *conversation.Command, a *lettucecompat.Answer) queue.Order {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	answered := a.Outcome == lettucecompat.OutcomeOK
 	switch {
-	case b.talk.LastCommand().N != cmd.N: // a call has overtaken it
+	case k.talk.LastCommand().N != cmd.N: // a call has overtaken it
 	case a.Outcome == lettucecompat.OutcomeFailed && lettucecompat.Permanent(a.Err):
-		return b.q.Fail(failure(a.Outcome, a.Err))
-	case cmd.N <= b.tryAfter:
-	case answered && a.Word == lettucecompat.WordWaits && k.patientLocked():
+		return k.q.Fail(failure(a.Outcome, a.Err))
+	case cmd.N <= k.tryAfter:
+	case answered && a.Word == lettucecompat.WordWaits && k.l.now() < k.patience:
 	case answered && (a.Word == lettucecompat.WordRefused || a.Word == lettucecompat.WordWaits):
-		return b.q.Refuse(ErrRefused)
+		return k.q.Refuse(ErrRefused)
 	case answered && a.Word != lettucecompat.WordVoid:
 	default:
-		return b.q.Refuse(failure(a.Outcome, cmp.Or(a.Err, errVoid)))
+		return k.q.Refuse(failure(a.Outcome, cmp.Or(a.Err, errVoid)))
 	}
 	return queue.Nothing
 }
-
-func (k *Key) patientLocked() bool { return k.l.now() < k.patience }
 
 // tries reports whether who waits in front is a try.
 func (k *Key) tries() bool {
@@ -240,54 +231,56 @@ var ErrRefused = queue.ErrRefused
 var errLate = &AnswerError{Err: errors.New("the answer came too late to rely on it")}
 
 // Answer returns what was heard last of who has the lock, or why nothing was; nil since somebody of this process had it.
-func (b *base) Answer() *lettucecompat.Answer {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.answer
+func (k *Key) Answer() *lettucecompat.Answer {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.answer
 }
 
 // answeredLocked keeps the answer a to cmd for who gives up: not an older one, nor a good one to what wants nothing, nor any
 // while this process has what it wants.
-func (b *base) answeredLocked(cmd *conversation.Command, a *lettucecompat.Answer) {
-	wants := b.talk.State != conversation.Holding || b.talk.InLine || cmd.Want > b.talk.Units
+func (k *Key) answeredLocked(cmd *conversation.Command, a *lettucecompat.Answer) {
+	wants := k.talk.State != conversation.Holding || k.talk.InLine || cmd.Want > k.talk.Units
 	switch {
-	case cmd.N != b.talk.LastCommand().N:
+	case cmd.N != k.talk.LastCommand().N:
 	case !wants:
-		b.answer = nil
+		k.answer = nil
 	case a.Err != nil || cmd.Want > 0 && !cmd.Seize:
-		b.answer = a
+		k.answer = a
 		if a.Err == nil && a.Word != lettucecompat.WordVoid {
-			b.knew = b.l.now()
+			k.knew = k.l.now()
 		}
 	}
 }
 
 // gaveUp says why w has not come in, which the queue says is because of err: an *AnswerError in place of the cause of its context
 // where Redis is why.
-func (b *base) gaveUp(w *queue.Waiter, err error) error {
+func (k *Key) gaveUp(w *queue.Waiter, err error) error {
 	if isAnswer(err) && err != errUnanswered { //nolint:errorlint // never wrapped
 		return err
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	c := &b.talk
-	switch {
-	case c.State == conversation.Holding, b.q.Demand().Lost: // this process has the lock, or has not unlocked it
-	case b.answer != nil && b.answer.Err != nil:
-		return failure(b.answer.Outcome, b.answer.Err)
-	case b.unitsLocked() > 0, c.Unanswered() && c.LastCommand().Keep == 0 && b.knew < w.Began:
+	if failed := k.unanswered(w); failed != nil {
+		return failed
+	}
+	if w.Takes && k.waitsForRedis(w.Note.(*Owner)) { // it has waited for nobody
 		return errUnanswered
 	}
 	return err
 }
 
-// gaveUp is that of base, but for one that takes the lock: it has waited for nobody where only Redis is to answer.
-func (k *Key) gaveUp(w *queue.Waiter, err error) error {
-	err = k.base.gaveUp(w, err)
-	if w.Takes && !isAnswer(err) && k.waitsForRedis(w.Note.(*Owner)) {
+// unanswered returns what Redis has not answered, or how, nil where somebody else has kept w out.
+func (k *Key) unanswered(w *queue.Waiter) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	c := &k.talk
+	switch {
+	case c.State == conversation.Holding, k.q.Demand().Lost: // this process has the lock, or has not unlocked it
+	case k.answer != nil && k.answer.Err != nil:
+		return failure(k.answer.Outcome, k.answer.Err)
+	case k.unitsLocked() > 0, c.Unanswered() && c.LastCommand().Keep == 0 && k.knew < w.Began:
 		return errUnanswered
 	}
-	return err
+	return nil
 }
 
 // isAnswer reports whether err is why the queue has failed a waiter, and not the cause of its context.

@@ -43,11 +43,17 @@ type Settings struct {
 	policy atomic.Pointer[queue.Policy] // see policyOf
 }
 
-// policyOf is how the queue of a Mutex with the settings s admits: one serves all such keys.
+// policyOf is how the queue of a key with the settings s admits: one serves all such keys.
 func (l *Locks) policyOf(s *Settings) *queue.Policy {
 	p := s.policy.Load()
 	if p == nil || p.Zero != l.zero {
 		p = &queue.Policy{All: 1, Fair: s.Fair, Returns: true, Zero: l.zero}
+		if s.Shared {
+			p.All, p.Returns, p.Turn = 0, false, s.MaxHandoffTime
+		}
+		if s.Shared && s.Capacity == 0 {
+			p.All = lettucecompat.AllUnits
+		}
 		s.policy.Store(p)
 	}
 	return p

@@ -13,7 +13,7 @@ import (
 func BenchmarkShared_Read(b *testing.B) {
 	_, client := fresh(b)
 	p := newShares(b, client(), 0, nil)
-	k := p.Shared("k", p.set)
+	k := p.Key("k", p.set)
 	defer k.Done()
 	b.SetParallelism(32)
 	b.RunParallel(func(pb *testing.PB) {
@@ -36,7 +36,7 @@ func BenchmarkShared_FourProcesses(b *testing.B) {
 	b.ResetTimer()
 	for range 4 {
 		p := newShares(b, client(), 0, nil)
-		k := p.Shared("k", p.set)
+		k := p.Key("k", p.set)
 		defer k.Done()
 		for g := range 4 {
 			all.Go(func() {

@@ -9,9 +9,9 @@ import (
 )
 
 // hasUnits is a key that has some units of seven, since the moment 0.
-func hasUnits(t *testing.T, units int64) *SharedKey {
+func hasUnits(t *testing.T, units int64) *Key {
 	t.Helper()
-	k := &SharedKey{}
+	k := &Key{u: newUnits(&Settings{Capacity: 7})}
 	k.talk.Terms = Terms{Lease: 30 * time.Second, Call: 2 * time.Second, Life: 30 * time.Second}
 	_, demand, _ := k.meansLocked(&queue.Demand{Waiting: 1, Want: units}, 0)
 	k.talk, _, _ = k.talk.Next(demand, 1, 0)
@@ -22,7 +22,7 @@ func hasUnits(t *testing.T, units int64) *SharedKey {
 }
 
 // states returns what k would state as command 2.
-func (k *SharedKey) states(d *queue.Demand) conversation.Command {
+func (k *Key) states(d *queue.Demand) conversation.Command {
 	_, demand, _ := k.meansLocked(d, 1)
 	_, cmd, _ := k.talk.Next(demand, 2, 1)
 	return cmd
@@ -75,7 +75,7 @@ func TestUnits_S28_FirstSomebodyLeaves(t *testing.T) {
 // Units that nobody uses are given back in place of a renewal.
 func TestUnits_S30_NoRenewalOfWhatNobodyUses(t *testing.T) {
 	k := hasUnits(t, 1)
-	k.use.idle = true
+	k.u.idle = true
 	if s := k.states(&queue.Demand{Units: 1, Used: 1, Keep: 1}); s.N > 0 {
 		t.Errorf("used: states %v", s)
 	}

@@ -74,12 +74,12 @@ func heldUp(t *testing.T, change func(*Settings)) (*party, *holdUp) {
 }
 
 func brief(s *Settings) {
-	s.Lease = stretched(Lease{For: 1200 * time.Millisecond, Period: 400 * time.Millisecond, Margin: 400 * time.Millisecond})
+	s.Lease = stretchedBy(Lease{For: 1200 * time.Millisecond, Period: 400 * time.Millisecond, Margin: 400 * time.Millisecond})
 	s.Timeout = pace.Scale(1500 * time.Millisecond)
 }
 
 func long(s *Settings) {
-	s.Lease = stretched(Lease{For: 30 * time.Second, Period: 10 * time.Second, Margin: time.Second})
+	s.Lease = stretchedBy(Lease{For: 30 * time.Second, Period: 10 * time.Second, Margin: time.Second})
 	s.Timeout = pace.Scale(300 * time.Millisecond)
 }
 
@@ -89,15 +89,15 @@ func TestShared_P9_ALateAnswer_Lab(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []queue.Kind{queue.Refusable, queue.NoNotify} {
 		p, f := heldUp(t, brief)
-		k := p.Shared("k", p.set)
+		k := p.Key("k", p.set)
 		lost := make(chan *Loss, 1)
-		w := &Share{Stay: queue.Stay{Need: writes, Kind: kind}, Holder: notify(func(l *Loss) { lost <- l })}
-		if err := k.Acquire(t.Context(), w); err != nil {
+		w := withUnits(&Owner{Stay: queue.Stay{Need: writes, Kind: kind}, Holder: notify(func(l *Loss) { lost <- l })})
+		if err := k.Acquire(t.Context(), w, nil); err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, "the call lease was renewed", func() bool { return w.g.lease.Renewals() > 0 })
 		end := f.hold(&f.answers)
-		got := make(chan *Share, 1)
+		got := make(chan *Owner, 1)
 		go func() { got <- p.mustTake(t, writes) }()
 		l := <-lost
 		end()
@@ -109,7 +109,7 @@ func TestShared_P9_ALateAnswer_Lab(t *testing.T) {
 			mustGive(t, next)
 			w.Exit(t.Context())
 		case <-time.After(time.Until(l.Deadline.Add(p.set.Lease.Margin / 2))):
-			if !kind.CanNotify() && k.State().Writes != w {
+			if !kind.CanNotify() && k.Units().Writes != w {
 				t.Error("Unlock does not find the writer")
 			}
 			w.Exit(t.Context())
@@ -154,7 +154,7 @@ func TestShared_S29_TheEndOfATurnIsNoticed(t *testing.T) {
 	t.Parallel()
 	_, client := fresh(t)
 	a, b := newShares(t, client(), 0, func(s *Settings) { long(s); s.MaxHandoffTime = 600 * time.Millisecond }), newShares(t, client(), 0, long)
-	k := a.Shared("k", a.set)
+	k := a.Key("k", a.set)
 	defer k.Done()
 	for range 2 {
 		if err := k.Enter(t.Context(), 0, 1, 0); err != nil {
@@ -163,11 +163,11 @@ func TestShared_S29_TheEndOfATurnIsNoticed(t *testing.T) {
 	}
 	eventually(t, "the call lease was renewed", func() bool { return k.Held().lease.Renewals() > 0 })
 	a.unsubscribed.Store(true) // the test hears for it
-	got := make(chan *Share, 1)
+	got := make(chan *Owner, 1)
 	go func() { got <- b.mustTake(t, writes) }()
 	awaitPlace(t, client(), 1)
 	k.mu.Lock()
-	n := k.use.lastShown
+	n := k.u.lastShown
 	k.mu.Unlock()
 	k.notified(n)
 	time.Sleep(k.q.Demand().TurnEnds - k.l.now() + 20*time.Millisecond) // the timer of that moment has fired
@@ -189,7 +189,7 @@ func TestShared_S24_ATryWithALateAnswer(t *testing.T) {
 	p, f := heldUp(t, func(s *Settings) { s.Timeout = pace.Scale(1500 * time.Millisecond) })
 	mustGive(t, p.mustTake(t, writes)) // the script is there
 	eventually(t, "it listens", p.wire.Listening)
-	eventually(t, "nothing is left", func() bool { return len(p.AllShared()) == 0 })
+	eventually(t, "nothing is left", func() bool { return len(p.All()) == 0 })
 	end := f.hold(&f.answers)
 	got := make(chan error, 1)
 	go func() { _, err := p.take(t.Context(), writes, queue.Try); got <- err }()
@@ -213,14 +213,14 @@ func TestShared_CloseBesideManyInLock(t *testing.T) {
 	t.Parallel()
 	_, client := fresh(t)
 	p := newShares(t, client(), 0, nil)
-	k := p.Shared("k", p.set)
+	k := p.Key("k", p.set)
 	parked, unpark := context.WithCancel(t.Context())
 	var all sync.WaitGroup
 	s := p.mustTake(t, writes)
 	for i := range 8 {
 		all.Go(func() {
 			if i%2 == 0 {
-				_ = k.Acquire(parked, &Share{Stay: queue.Stay{Need: writes, Kind: queue.NoNotify}, Holder: notify(func(*Loss) {})})
+				_ = k.Acquire(parked, withUnits(&Owner{Stay: queue.Stay{Need: writes, Kind: queue.NoNotify}, Holder: notify(func(*Loss) {})}), nil)
 			} else if k.Enter(parked, 0, 1, 0) == nil {
 				t.Error("a reader came in after Close")
 				k.Leave(1, 0)
@@ -246,12 +246,12 @@ func TestShared_ARenewalOfAGrantThatHasEnded(t *testing.T) {
 	t.Parallel()
 	_, client := fresh(t)
 	p := newShares(t, client(), 0, nil)
-	k := p.Shared("k", p.set)
+	k := p.Key("k", p.set)
 	defer k.Done()
 	s := p.mustTake(t, 1)
 	mustGive(t, s)
 	next := p.mustTake(t, writes)
-	if r := p.RenewUnits(t.Context(), []*SharedHeld{s.g}, 0)[0]; r != (renewal.Result{}) {
+	if r := p.RenewUnits(t.Context(), []*Held{s.g}, 0)[0]; r != (renewal.Result{}) {
 		t.Errorf("%+v", r)
 	}
 	mustGive(t, next)
@@ -282,16 +282,16 @@ func TestShared_AReleaseOfWhatWasNoGrant(t *testing.T) {
 }
 
 // gaveUpUnits is gaveUpPlace for units.
-func gaveUpUnits(t *testing.T) (p *party, k *SharedKey, n uint64) {
+func gaveUpUnits(t *testing.T) (p *party, k *Key, n uint64) {
 	_, client := fresh(t)
 	p = newShares(t, client(), 0, long)
 	q := newShares(t, client(), 0, long)
 	s := q.mustTake(t, writes)
-	k = p.Shared("k", p.set)
+	k = p.Key("k", p.set)
 	ctx, cancel := context.WithCancel(t.Context())
 	gone := make(chan error)
 	go func() {
-		gone <- k.Acquire(ctx, &Share{Stay: queue.Stay{Need: writes, Kind: queue.Refusable}, Holder: notify(func(*Loss) {})})
+		gone <- k.Acquire(ctx, withUnits(&Owner{Stay: queue.Stay{Need: writes, Kind: queue.Refusable}, Holder: notify(func(*Loss) {})}), nil)
 	}()
 	awaitPlace(t, client(), 1)
 	eventually(t, "its place is known", func() bool {
@@ -348,17 +348,17 @@ func TestShared_AnOvertakenCommandIsNotSent(t *testing.T) {
 	t.Parallel()
 	_, client := fresh(t)
 	p := newShares(t, client(), 0, nil)
-	k := p.Shared("k", p.set)
+	k := p.Key("k", p.set)
 	defer k.Done()
 	w := &queue.Waiter{Stay: &queue.Stay{Need: 1, Kind: queue.Refusable}}
 	_, _, _ = k.q.Acquire(w)
-	late := next(k)
+	late := k.next()
 	k.hear(conversation.Event{Kind: conversation.Silence, N: late.N})
-	say(k, next(k), false)
+	k.say(k.next(), false)
 	if e, a := k.ask(late, false); e.Kind != conversation.Failed || a.Outcome != lettucecompat.OutcomeFailed || a.Err != nil {
 		t.Errorf("it was sent: %+v", a)
 	}
-	say(k, late, false)
+	k.say(late, false)
 	if _, err := k.q.Park(t.Context(), w); err != nil {
 		t.Fatal(err)
 	}

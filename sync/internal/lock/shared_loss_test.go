@@ -24,7 +24,7 @@ func TestShared_UnitsThatWereNoGrantAreNotLost(t *testing.T) {
 	c.AddHook(f)
 	p := newShares(t, c, 0, func(s *Settings) { s.Timeout = pace.Scale(1500 * time.Millisecond) })
 	rdb := client()
-	k := p.Shared("k", p.set) // keeps the key, as a waiter would
+	k := p.Key("k", p.set) // keeps the key, as a waiter would
 	defer k.Done()
 	mustGive(t, p.mustTake(t, writes))
 	eventually(t, "it listens", p.wire.Listening)
@@ -53,21 +53,21 @@ func TestShared_UnitsThatWereNoGrantAreNotLost(t *testing.T) {
 func TestShared_AForcedReleaseIsOfOneRecord(t *testing.T) {
 	t.Parallel()
 	for name, m := range map[string]struct {
-		n      func(k *SharedKey, g *SharedHeld) uint64
+		n      func(k *Key, g *Held) uint64
 		before bool // the message comes before the loss, and a renewal between the two
 		want   renewal.Reason
 	}{
-		"the present record":   {func(k *SharedKey, _ *SharedHeld) uint64 { return k.talk.LastCommand().N }, false, renewal.ReasonForced},
-		"one that was renewed": {func(k *SharedKey, _ *SharedHeld) uint64 { return k.talk.LastCommand().N }, true, renewal.ReasonGone},
-		"an earlier grant":     {func(_ *SharedKey, g *SharedHeld) uint64 { return g.n - 1 }, false, renewal.ReasonGone},
-		"one to come":          {func(*SharedKey, *SharedHeld) uint64 { return lettucecompat.LastNumber }, false, renewal.ReasonGone},
+		"the present record":   {func(k *Key, _ *Held) uint64 { return k.talk.LastCommand().N }, false, renewal.ReasonForced},
+		"one that was renewed": {func(k *Key, _ *Held) uint64 { return k.talk.LastCommand().N }, true, renewal.ReasonGone},
+		"an earlier grant":     {func(_ *Key, g *Held) uint64 { return g.n - 1 }, false, renewal.ReasonGone},
+		"one to come":          {func(*Key, *Held) uint64 { return lettucecompat.LastNumber }, false, renewal.ReasonGone},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, client := fresh(t)
 			rdb, c, f := client(), client(), &holdUp{}
 			c.AddHook(f)
 			p := newShares(t, c, 0, nil)
-			k := p.Shared("k", p.set)
+			k := p.Key("k", p.set)
 			defer k.Done()
 			s := p.mustTake(t, 1)
 			defer s.Exit(context.Background())
@@ -140,7 +140,7 @@ func TestShared_S4_ALossInTheMiddleOfAnExit(t *testing.T) {
 	open := busyLoop(t, p)
 	g.lease.Lose(renewal.Cause{Reason: renewal.ReasonWatchdog}) // Exit has just found the lease valid
 	r := k.giveBack(g, s, false, func() {
-		delete(g.owners, s)
+		delete(g.u.owners, s)
 		k.q.Leave(&s.Stay)
 	})
 	if r.Lost == nil {
@@ -161,17 +161,17 @@ func TestShared_AnExitAfterItsOwnLimit(t *testing.T) {
 	_, client := fresh(t)
 	p := newShares(t, client(), 2, nil)
 	s, other := p.mustTake(t, 1), p.mustTake(t, 1)
-	limit := stretched(Lease{For: 300 * time.Millisecond, Period: -1, Margin: 10 * time.Millisecond})
+	limit := stretchedBy(Lease{For: 300 * time.Millisecond, Period: -1, Margin: 10 * time.Millisecond})
 	s.Limit(&limit)
 	s.g.k.mu.Lock()
-	s.timer.Stop()
+	s.Share().timer.Stop()
 	s.g.k.mu.Unlock()
 	time.Sleep(limit.For + 10*time.Millisecond)
 	if r := s.Exit(t.Context()); r.Lost == nil || r.Lost.Reason != renewal.ReasonFixed {
 		t.Errorf("%+v", r)
 	}
 	p.rep.mu.Lock()
-	if l := p.rep.losses; len(l) != 1 || len(l[0].Of) != 1 || l[0].Of[0] != Possession(s) || l[0].Reason != renewal.ReasonFixed {
+	if l := p.rep.losses; len(l) != 1 || len(l[0].Of) != 1 || l[0].Of[0] != s || l[0].Reason != renewal.ReasonFixed {
 		t.Errorf("%+v is reported", l)
 	}
 	p.rep.mu.Unlock()
@@ -182,7 +182,7 @@ func TestShared_AnExitAfterItsOwnLimit(t *testing.T) {
 }
 
 // leavesNothing has another client ask and give up, so that who leaves g keeps nothing for later.
-func leavesNothing(t *testing.T, p, other *party, g *SharedHeld) {
+func leavesNothing(t *testing.T, p, other *party, g *Held) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	waits := make(chan error, 1)
@@ -199,17 +199,17 @@ func leavesNothing(t *testing.T, p, other *party, g *SharedHeld) {
 func TestShared_AReleaseThatFindsNothing(t *testing.T) {
 	t.Parallel()
 	for name, v := range map[string]struct {
-		end  func(t *testing.T, rdb *redis.Client, g *SharedHeld)
+		end  func(t *testing.T, rdb *redis.Client, g *Held)
 		want renewal.Reason
 	}{
 		"removed": {gone, renewal.ReasonGone},
-		"forced": {func(t *testing.T, rdb *redis.Client, g *SharedHeld) {
+		"forced": {func(t *testing.T, rdb *redis.Client, g *Held) {
 			gone(t, rdb, g)
 			g.k.mu.Lock()
-			g.k.deleted = g.k.use.lastShown
+			g.k.u.deleted = g.k.u.lastShown
 			g.k.mu.Unlock()
 		}, renewal.ReasonForced},
-		"over": {func(_ *testing.T, _ *redis.Client, g *SharedHeld) {
+		"over": {func(_ *testing.T, _ *redis.Client, g *Held) {
 			time.Sleep(time.Until(g.lease.Deadline().Add(g.k.set.Lease.Margin + 50*time.Millisecond)))
 		}, renewal.ReasonDeadline},
 	} {
@@ -274,7 +274,7 @@ func TestShared_S4_AReleaseOfSomeUnitsFindsTheLoss(t *testing.T) {
 	eventually(t, "the release is on its way", func() bool {
 		g.k.mu.Lock()
 		defer g.k.mu.Unlock()
-		return g.k.freeing != nil
+		return g.k.u.freeing != nil
 	})
 	rdb.Del(t.Context(), "k")
 	open()
@@ -311,7 +311,7 @@ func TestShared_S4_ALossBesideARelease(t *testing.T) {
 	go p.Missing(context.Background(), []*lettucecompat.Tracked{{Query: lettucecompat.Query{Key: "k", Field: g.Field()}, Owner: g}})
 	eventually(t, "the answer is there", func() bool { return f.held.Load() > 0 })
 	exits := make(chan ExitResult, 2)
-	for left, s := range []*Share{last, s} {
+	for left, s := range []*Owner{last, s} {
 		go func() { exits <- s.Exit(context.Background()) }()
 		eventually(t, "it is out", func() bool { return len(g.Owners()) == 1-left })
 	}
@@ -333,13 +333,13 @@ func TestShared_AForcedReleaseBeforeTheAnswer(t *testing.T) {
 	c.AddHook(f)
 	p := newShares(t, c, 0, nil)
 	rdb := client()
-	k := p.Shared("k", p.set)
+	k := p.Key("k", p.set)
 	defer k.Done()
 	mustGive(t, p.mustTake(t, writes))
 	eventually(t, "it listens", p.wire.Listening)
 	eventually(t, "it is free", func() bool { return rdb.Exists(t.Context(), "k").Val() == 0 })
 	end := f.hold(&f.answers)
-	got := make(chan *Share, 1)
+	got := make(chan *Owner, 1)
 	go func() { got <- p.mustTake(t, writes) }()
 	eventually(t, "the units are its", func() bool { return rdb.Exists(t.Context(), "k").Val() == 1 })
 	rdb.Del(t.Context(), "k")
@@ -357,7 +357,7 @@ func TestShared_AForcedReleaseBeforeTheAnswer(t *testing.T) {
 }
 
 // gone makes a renewal find that the units are gone.
-func gone(t *testing.T, rdb *redis.Client, g *SharedHeld) {
+func gone(t *testing.T, rdb *redis.Client, g *Held) {
 	rdb.Del(t.Context(), "k")
 	g.lease.Hurry()
 }
@@ -368,14 +368,14 @@ func TestShared_AnExitWhileOthersAreNotified(t *testing.T) {
 	_, client := fresh(t)
 	rdb := client()
 	p := newShares(t, client(), 0, nil)
-	k := p.Shared("k", p.set)
-	s := &Share{Stay: queue.Stay{Need: 1, Kind: queue.Refusable}}
+	k := p.Key("k", p.set)
+	s := withUnits(&Owner{Stay: queue.Stay{Need: 1, Kind: queue.Refusable}})
 	exited := make(chan struct{})
 	s.Holder = notify(func(l *Loss) {
 		go func() { s.Exit(context.Background()); close(exited) }()
 		time.Sleep(20 * time.Millisecond) // as if this goroutine had lost its processor
 	})
-	if err := k.Acquire(t.Context(), s); err != nil {
+	if err := k.Acquire(t.Context(), s, nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := k.Enter(t.Context(), 0, 1, 0); err != nil {
@@ -393,7 +393,7 @@ func TestShared_AnExitWhileOthersAreNotified(t *testing.T) {
 	select {
 	case <-locked:
 	case <-time.After(pace.Hang):
-		t.Error("SharedKey.mu is held, and with it the loop of the renewals")
+		t.Error("Key.mu is held, and with it the loop of the renewals")
 	}
 	k.Leave(1, 0)
 	k.Done()
@@ -405,11 +405,11 @@ func TestShared_AGrantWhileOthersAreNotified(t *testing.T) {
 	_, client := fresh(t)
 	rdb := client()
 	p, q, r := newShares(t, client(), 0, nil), newShares(t, client(), 0, nil), newShares(t, client(), 0, nil)
-	k := p.Shared("k", p.set)
+	k := p.Key("k", p.set)
 	defer k.Done()
 	other := q.mustTake(t, 1)
-	s := &Share{Stay: queue.Stay{Need: 1, Kind: queue.Refusable}}
-	w := &Share{Stay: queue.Stay{Need: writes, Kind: queue.Refusable}}
+	s := withUnits(&Owner{Stay: queue.Stay{Need: 1, Kind: queue.Refusable}})
+	w := withUnits(&Owner{Stay: queue.Stay{Need: writes, Kind: queue.Refusable}})
 	notices := make(chan *Loss, 1)
 	w.Holder = notify(func(l *Loss) { notices <- l })
 	in := make(chan error, 1)
@@ -417,12 +417,12 @@ func TestShared_AGrantWhileOthersAreNotified(t *testing.T) {
 		go s.Exit(context.Background())
 		time.Sleep(50 * time.Millisecond) // as if this goroutine had lost its processor
 	})
-	if err := k.Acquire(t.Context(), s); err != nil {
+	if err := k.Acquire(t.Context(), s, nil); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the call lease was renewed", func() bool { return s.g.lease.Renewals() > 0 })
-	go func() { in <- k.Acquire(context.Background(), w) }()
-	eventually(t, "the writer waits in line", func() bool { return k.State().InLine })
+	go func() { in <- k.Acquire(context.Background(), w, nil) }()
+	eventually(t, "the writer waits in line", func() bool { return k.Units().InLine })
 	gone(t, rdb, s.g)
 	if err := <-in; err != nil {
 		t.Fatal(err)
@@ -453,13 +453,13 @@ func TestShared_ARevokedWriterHasExited(t *testing.T) {
 	t.Parallel()
 	_, client := fresh(t)
 	p := newShares(t, client(), 0, nil)
-	k := p.Shared("k", p.set)
+	k := p.Key("k", p.set)
 	defer k.Done()
-	w := &Share{Stay: queue.Stay{Need: writes, Kind: queue.NoNotify}, Holder: notify(func(*Loss) {})}
-	if err := k.Acquire(t.Context(), w); err != nil {
+	w := withUnits(&Owner{Stay: queue.Stay{Need: writes, Kind: queue.NoNotify}, Holder: notify(func(*Loss) {})})
+	if err := k.Acquire(t.Context(), w, nil); err != nil {
 		t.Fatal(err)
 	}
-	next := make(chan *Share, 1)
+	next := make(chan *Owner, 1)
 	go func() { next <- p.mustTake(t, writes) }()
 	eventually(t, "the next one waits", func() bool { return k.q.Demand().Waiting == 1 })
 	mustGive(t, w)
@@ -479,7 +479,7 @@ func TestShared_AnExitBesideAShrink(t *testing.T) {
 	c, f := client(), &holdUp{}
 	c.AddHook(f)
 	p := newShares(t, c, 10, long)
-	k := p.Shared("k", p.set)
+	k := p.Key("k", p.set)
 	defer k.Done()
 	a, b, d := p.mustTake(t, 2), p.mustTake(t, 2), p.mustTake(t, 2)
 	eventually(t, "the call lease was renewed", func() bool { return a.g.lease.Renewals() > 0 })
@@ -504,11 +504,11 @@ func TestShared_ALimitedShareIsNotifiedOnce(t *testing.T) {
 	t.Parallel()
 	_, client := fresh(t)
 	p := newShares(t, client(), 0, nil)
-	k := p.Shared("k", p.set)
+	k := p.Key("k", p.set)
 	defer k.Done()
 	notices := make(chan *Loss, 9)
-	s := &Share{Stay: queue.Stay{Need: 1, Kind: queue.Refusable}, Holder: notify(func(l *Loss) { notices <- l })}
-	if err := k.Acquire(t.Context(), s); err != nil {
+	s := withUnits(&Owner{Stay: queue.Stay{Need: 1, Kind: queue.Refusable}, Holder: notify(func(l *Loss) { notices <- l })})
+	if err := k.Acquire(t.Context(), s, nil); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the call lease was renewed", func() bool { return s.g.lease.Renewals() > 0 })
@@ -528,9 +528,9 @@ func TestShared_AWaiterSleepsWhileOthersAreNotified(t *testing.T) {
 	t.Parallel()
 	_, client := fresh(t)
 	p := newShares(t, client(), 0, nil)
-	k := p.Shared("k", p.set)
+	k := p.Key("k", p.set)
 	defer k.Done()
-	v := &Share{Stay: queue.Stay{Need: writes, Kind: queue.Refusable}}
+	v := withUnits(&Owner{Stay: queue.Stay{Need: writes, Kind: queue.Refusable}})
 	var before, after uint32
 	v.Holder = notify(func(*Loss) {
 		before = k.q.Demand().Admissions
@@ -538,11 +538,11 @@ func TestShared_AWaiterSleepsWhileOthersAreNotified(t *testing.T) {
 		time.Sleep(20 * time.Millisecond) // many owners, or other grants that are lost at the same moment
 		after = k.q.Demand().Admissions
 	})
-	if err := k.Acquire(t.Context(), v); err != nil {
+	if err := k.Acquire(t.Context(), v, nil); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the call lease was renewed", func() bool { return v.g.lease.Renewals() > 0 })
-	got := make(chan *Share, 1)
+	got := make(chan *Owner, 1)
 	go func() { got <- p.mustTake(t, writes) }()
 	eventually(t, "it waits", func() bool { return k.q.Demand().Waiting == 1 })
 	v.g.lease.Lose(renewal.Cause{Reason: renewal.ReasonWatchdog})
@@ -557,7 +557,7 @@ func TestShared_TheLastOneLeavesAgain(t *testing.T) {
 	t.Parallel()
 	_, client := fresh(t)
 	p := newShares(t, client(), 0, longLease)
-	k := p.Shared("k", p.set)
+	k := p.Key("k", p.set)
 	defer k.Done()
 	v := p.mustTake(t, writes)
 	eventually(t, "the call lease was renewed", func() bool { return v.g.lease.Renewals() > 0 })
@@ -569,10 +569,10 @@ func TestShared_TheLastOneLeavesAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	v.g.lease.Lose(renewal.Cause{Reason: renewal.ReasonWatchdog})
-	eventually(t, "it is lost", k.lossy.Load)
-	k.leave(1, 0) // as enter does
+	eventually(t, "it is lost", k.u.lossy.Load)
+	k.leaveUnits(1, 0) // as enter does
 	k.kick()
-	if k.lossy.Load() {
+	if k.u.lossy.Load() {
 		t.Error("the key counts as one with somebody inside who has lost it")
 	}
 	begin := time.Now()

@@ -25,7 +25,7 @@ func BenchmarkRenewals(b *testing.B) {
 					o := p.mustAcquire(b, name)
 					defer mustRelease(b, o)
 				} else {
-					k := p.Shared(name, p.set)
+					k := p.Key(name, p.set)
 					defer k.Done()
 					if err := k.Enter(b.Context(), 0, 1, 0); err != nil {
 						b.Fatal(err)
@@ -37,7 +37,7 @@ func BenchmarkRenewals(b *testing.B) {
 				for _, k := range p.All() {
 					n += int(k.Held().lease.Renewals())
 				}
-				for _, k := range p.AllShared() {
+				for _, k := range p.All() {
 					n += int(k.Held().lease.Renewals())
 				}
 				return n
@@ -51,7 +51,7 @@ func BenchmarkRenewals(b *testing.B) {
 				for _, k := range p.All() {
 					k.Held().lease.Hurry()
 				}
-				for _, k := range p.AllShared() {
+				for _, k := range p.All() {
 					k.Held().lease.Hurry()
 				}
 				for renewed() < until {

@@ -43,7 +43,7 @@ func TestShared_S22_ALostMessageBesideAnyKind(t *testing.T) {
 				})
 			}
 			eventually(t, "the call lease was renewed", func() bool {
-				for _, k := range a.AllShared() {
+				for _, k := range a.All() {
 					if g := k.Held(); g != nil && g.lease.Renewals() > 0 {
 						return true
 					}
@@ -62,12 +62,12 @@ func TestShared_S22_ALostMessageBesideAnyKind(t *testing.T) {
 }
 
 // renewedBeside returns the result of a renewal of g whose answer comes after during has run.
-func renewedBeside(t *testing.T, p *party, f *holdUp, g *SharedHeld, during func()) renewal.Result {
+func renewedBeside(t *testing.T, p *party, f *holdUp, g *Held, during func()) renewal.Result {
 	t.Helper()
 	end := f.hold(&f.answers)
 	defer end()
 	got := make(chan renewal.Result, 1)
-	go func() { got <- p.RenewUnits(context.Background(), []*SharedHeld{g}, 0)[0] }()
+	go func() { got <- p.RenewUnits(context.Background(), []*Held{g}, 0)[0] }()
 	eventually(t, "Redis has renewed it", func() bool { return f.held.Load() > 0 })
 	during()
 	end()
@@ -145,7 +145,7 @@ func TestShared_AFailoverThatLacksAGiveBack(t *testing.T) {
 func TestShared_NoQuestionsInAnOutage(t *testing.T) {
 	t.Parallel()
 	p, f := heldUp(t, rarely)
-	k := p.Shared("k", p.set)
+	k := p.Key("k", p.set)
 	defer k.Done()
 	for range 2 { // the gate is open from the second reader on
 		if err := k.Enter(t.Context(), 0, 1, 0); err != nil {

@@ -30,14 +30,20 @@ func newShares(t testing.TB, rdb *redis.Client, capacity int64, change func(*Set
 	})
 }
 
-func (p *party) take(ctx context.Context, units int64, kind queue.Kind) (*Share, error) {
-	k := p.Shared("k", p.set)
-	defer k.Done()
-	s := &Share{Stay: queue.Stay{Need: int32(units), Kind: kind | queue.Refusable}, Holder: notify(func(*Loss) {})}
-	return s, k.Acquire(ctx, s)
+// withUnits makes o one of units.
+func withUnits(o *Owner) *Owner {
+	o.Shares(new(Share))
+	return o
 }
 
-func (p *party) mustTake(t testing.TB, units int64) *Share {
+func (p *party) take(ctx context.Context, units int64, kind queue.Kind) (*Owner, error) {
+	k := p.Key("k", p.set)
+	defer k.Done()
+	s := withUnits(&Owner{Stay: queue.Stay{Need: int32(units), Kind: kind | queue.Refusable}, Holder: notify(func(*Loss) {})})
+	return s, k.Acquire(ctx, s, nil)
+}
+
+func (p *party) mustTake(t testing.TB, units int64) *Owner {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), pace.Hang)
 	defer cancel()
@@ -48,7 +54,7 @@ func (p *party) mustTake(t testing.TB, units int64) *Share {
 	return s
 }
 
-func mustGive(t testing.TB, s *Share) {
+func mustGive(t testing.TB, s *Owner) {
 	t.Helper()
 	if r := s.Exit(context.Background()); r.Lost != nil || r.Err != nil || r.Stale {
 		t.Errorf("release: %+v", r)
@@ -72,7 +78,7 @@ func assertGone(t testing.TB, rdb *redis.Client, ps ...*party) {
 	eventually(t, "nothing is left", func() bool {
 		n := rdb.Exists(context.Background(), "k", "anteroom:line:{k}").Val()
 		for _, p := range ps {
-			n += int64(len(p.AllShared()))
+			n += int64(len(p.All()))
 		}
 		return n == 0
 	})
@@ -159,7 +165,7 @@ func TestShared_ReadersWithoutIdentity(t *testing.T) {
 	t.Parallel()
 	_, client := fresh(t)
 	a, b := newShares(t, client(), 0, nil), newShares(t, client(), 0, nil)
-	k := a.Shared("k", a.set)
+	k := a.Key("k", a.set)
 	defer k.Done()
 	ctx := context.Background()
 	var value atomic.Int64
@@ -199,7 +205,7 @@ func TestShared_S3_Downgrade(t *testing.T) {
 	_, client := fresh(t)
 	a, b := newShares(t, client(), 0, nil), newShares(t, client(), 0, nil)
 	w := a.mustTake(t, writes)
-	got := make(chan *Share)
+	got := make(chan *Owner)
 	go func() { got <- b.mustTake(t, writes) }()
 	awaitPlace(t, client(), 1)
 	w.Downgrade()
@@ -228,11 +234,11 @@ func TestShared_S4_ALossIsNotified(t *testing.T) {
 	_, client := fresh(t)
 	rdb := client()
 	p := newShares(t, client(), 0, nil)
-	k := p.Shared("k", p.set)
+	k := p.Key("k", p.set)
 	defer k.Done()
 	lost := make(chan *Loss, 1)
-	s := &Share{Stay: queue.Stay{Need: 1, Kind: queue.Refusable}, Holder: notify(func(l *Loss) { lost <- l })}
-	if err := k.Acquire(context.Background(), s); err != nil {
+	s := withUnits(&Owner{Stay: queue.Stay{Need: 1, Kind: queue.Refusable}, Holder: notify(func(l *Loss) { lost <- l })})
+	if err := k.Acquire(context.Background(), s, nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := k.Enter(context.Background(), 0, 1, 0); err != nil {
@@ -303,7 +309,7 @@ func TestShared_S5_TokensStayBelowTheClock(t *testing.T) {
 	r := p.mustTake(t, 1)
 	g, k := r.g, r.g.k
 	time.Sleep(300 * time.Millisecond)
-	got := make(chan *Share, 1)
+	got := make(chan *Owner, 1)
 	go func() { got <- p.mustTake(t, writes) }()
 	eventually(t, "the units to write are there", func() bool { return k.q.Demand().Units == writes })
 	mustGive(t, r)
@@ -312,12 +318,12 @@ func TestShared_S5_TokensStayBelowTheClock(t *testing.T) {
 		t.Errorf("the writer has token %d after the reader's %d, grant %d after %d", w.Token(), r.Token(), w.g.n, g.n)
 	}
 	k.mu.Lock()
-	handOffs := g.handOffs
-	g.handOffs += 100_000_000 // in 200 s
-	if _, wait := g.tokenLocked(&Share{Stay: queue.Stay{Need: writes}}, k.l.now()); wait <= 0 {
+	handOffs := g.u.handOffs
+	g.u.handOffs += 100_000_000 // in 200 s
+	if _, wait := g.tokenLocked(withUnits(&Owner{Stay: queue.Stay{Need: writes}}), k.l.now()); wait <= 0 {
 		t.Errorf("no wait for one of 100,000,000 tokens, %v after the grant", k.l.now()-g.since)
 	}
-	g.handOffs = handOffs
+	g.u.handOffs = handOffs
 	k.mu.Unlock()
 	mustGive(t, w)
 }
@@ -328,14 +334,14 @@ func TestShared_S5_ACallFromAClientThatFences(t *testing.T) {
 	_, client := fresh(t)
 	fenced, p := newShares(t, client(), 0, func(s *Settings) { s.Fencing = true }), newShares(t, client(), 0, nil)
 	w := fenced.mustTake(t, writes)
-	got := make(chan *Share, 1)
+	got := make(chan *Owner, 1)
 	go func() { got <- p.mustTake(t, writes) }()
 	eventually(t, "it waits in line", func() bool {
-		k := p.FindShared("k")
+		k := p.Find("k")
 		if k != nil {
 			defer k.Done()
 		}
-		return k != nil && k.State().InLine
+		return k != nil && k.Units().InLine
 	})
 	mustGive(t, w)
 	s := <-got
@@ -377,7 +383,7 @@ func TestShared_S16_Renews(t *testing.T) {
 	t.Parallel()
 	_, client := fresh(t)
 	p := newShares(t, client(), 3, func(s *Settings) {
-		s.Lease = stretched(Lease{For: 600 * time.Millisecond, Period: 200 * time.Millisecond, Margin: 60 * time.Millisecond})
+		s.Lease = stretchedBy(Lease{For: 600 * time.Millisecond, Period: 200 * time.Millisecond, Margin: 60 * time.Millisecond})
 	})
 	s := p.mustTake(t, 2)
 	time.Sleep(p.set.Lease.For * 5 / 2)
@@ -396,7 +402,7 @@ func TestShared_P9_ADeadlineIsNotifiedBeforeTheNext(t *testing.T) {
 	t.Parallel()
 	s, client := fresh(t)
 	brief := func(s *Settings) {
-		s.Lease = stretched(Lease{For: 600 * time.Millisecond, Period: 200 * time.Millisecond, Margin: 60 * time.Millisecond})
+		s.Lease = stretchedBy(Lease{For: 600 * time.Millisecond, Period: 200 * time.Millisecond, Margin: 60 * time.Millisecond})
 		s.Timeout = pace.Scale(100 * time.Millisecond)
 	}
 	cut := &faults{}
@@ -405,10 +411,10 @@ func TestShared_P9_ADeadlineIsNotifiedBeforeTheNext(t *testing.T) {
 	a, b := newShares(t, rdb, 0, brief), newShares(t, client(), 0, brief)
 	_ = s
 	var at atomic.Int64
-	k := a.Shared("k", a.set)
+	k := a.Key("k", a.set)
 	defer k.Done()
-	w := &Share{Stay: queue.Stay{Need: 1, Kind: queue.Refusable}, Holder: notify(func(*Loss) { at.Store(time.Now().UnixNano()) })}
-	if err := k.Acquire(context.Background(), w); err != nil {
+	w := withUnits(&Owner{Stay: queue.Stay{Need: 1, Kind: queue.Refusable}, Holder: notify(func(*Loss) { at.Store(time.Now().UnixNano()) })})
+	if err := k.Acquire(context.Background(), w, nil); err != nil {
 		t.Fatal(err)
 	}
 	cut.refuse.Store(1000)
@@ -472,10 +478,10 @@ func TestShared_S29_AGrantOfWhatWasHad(t *testing.T) {
 	t.Parallel()
 	_, client := fresh(t)
 	a, b, c := newShares(t, client(), 0, nil), newShares(t, client(), 0, nil), newShares(t, client(), 0, nil)
-	k := a.Shared("k", a.set)
+	k := a.Key("k", a.set)
 	defer k.Done()
-	wait := func(p *party, ctx context.Context, units int64, ahead int) chan *Share {
-		in := make(chan *Share, 1)
+	wait := func(p *party, ctx context.Context, units int64, ahead int) chan *Owner {
+		in := make(chan *Owner, 1)
 		go func() {
 			s, err := p.take(ctx, units, 0)
 			if err != nil {
@@ -483,9 +489,9 @@ func TestShared_S29_AGrantOfWhatWasHad(t *testing.T) {
 			}
 			in <- s
 		}()
-		k := p.Shared("k", p.set)
+		k := p.Key("k", p.set)
 		defer k.Done()
-		eventually(t, "it waits in line", func() bool { s := k.State(); return s.InLine && s.Ahead == ahead })
+		eventually(t, "it waits in line", func() bool { s := k.Units(); return s.InLine && s.Ahead == ahead })
 		return in
 	}
 	for _, p := range []*party{a, b, c} { // who does not listen is passed in line
@@ -522,7 +528,7 @@ func TestShared_S29_ACallBeforeTheAnswer(t *testing.T) {
 		p.wire.Subscribe()
 		eventually(t, "it listens", p.wire.Listening)
 	}
-	k := a.Shared("k", a.set)
+	k := a.Key("k", a.set)
 	defer k.Done()
 	r1 := a.mustTake(t, 1)
 	eventually(t, "the call lease was renewed", func() bool { return r1.g.lease.Renewals() > 0 })
@@ -534,7 +540,7 @@ func TestShared_S29_ACallBeforeTheAnswer(t *testing.T) {
 	}()
 	eventually(t, "the turn is over", func() bool { d := k.q.Demand(); return d.Contended && k.l.now() > d.TurnEnds })
 	end := f.hold(&f.answers)
-	r2, w2 := make(chan *Share, 1), make(chan *Share, 1)
+	r2, w2 := make(chan *Owner, 1), make(chan *Owner, 1)
 	go func() { r2 <- a.mustTake(t, 1) }()
 	awaitPlace(t, rdb, 2)
 	go func() { w2 <- c.mustTake(t, writes) }()
@@ -544,7 +550,7 @@ func TestShared_S29_ACallBeforeTheAnswer(t *testing.T) {
 	eventually(t, "it is called", func() bool {
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		return k.use.lastServed == k.talk.LastCommand().N
+		return k.u.lastServed == k.talk.LastCommand().N
 	})
 	end()
 	select {
@@ -566,7 +572,7 @@ func TestShared_S22_ALostMessage(t *testing.T) {
 		s.Lease = Lease{For: 30 * time.Second, Period: 10 * time.Second, Margin: time.Second}
 	}
 	a, b := newShares(t, client(), 0, rarely), newShares(t, client(), 0, rarely)
-	k := a.Shared("k", a.set)
+	k := a.Key("k", a.set)
 	defer k.Done()
 	ctx := context.Background()
 	for range 2 { // the gate is open from the second reader on
@@ -601,7 +607,7 @@ func TestShared_S24_ATry(t *testing.T) {
 	if n := client().Exists(t.Context(), "anteroom:line:{k}").Val(); n != 0 {
 		t.Error("a try waits in line")
 	}
-	got := make(chan *Share)
+	got := make(chan *Owner)
 	go func() { got <- b.mustTake(t, writes) }()
 	awaitPlace(t, client(), 1)
 	if tryTake(t, c, 1) || tryTake(t, a, 1) {
@@ -619,7 +625,7 @@ func TestShared_S24_TheFirstTwoStateWhenALeaseEnds(t *testing.T) {
 	p := newShares(t, client(), 0, nil)
 	p.wire.Subscribe()
 	eventually(t, "it listens", p.wire.Listening)
-	k := p.Shared("k", p.set)
+	k := p.Key("k", p.set)
 	defer k.Done()
 	for ahead, soon := range []bool{true, true, false} {
 		for _, next := range []time.Duration{-1, 20 * ms} {
@@ -641,7 +647,7 @@ func TestShared_S30_Linger(t *testing.T) {
 	s, client := fresh(t)
 	rdb := client()
 	p, q := newShares(t, client(), 0, nil), newShares(t, client(), 0, nil)
-	k := p.Shared("k", p.set)
+	k := p.Key("k", p.set)
 	defer k.Done()
 	ctx := context.Background()
 	if err := k.Enter(ctx, 0, 1, 0); err != nil {
@@ -688,7 +694,7 @@ func TestShared_LostAndLate_Lab(t *testing.T) {
 			capacity := v.capacity
 			_, client := fresh(t)
 			brief := func(s *Settings) {
-				s.Lease = stretched(Lease{For: 600 * time.Millisecond, Period: 200 * time.Millisecond, Margin: 60 * time.Millisecond})
+				s.Lease = stretchedBy(Lease{For: 600 * time.Millisecond, Period: 200 * time.Millisecond, Margin: 60 * time.Millisecond})
 				s.Timeout = pace.Scale(100 * time.Millisecond)
 			}
 			most := capacity
@@ -709,7 +715,7 @@ func TestShared_LostAndLate_Lab(t *testing.T) {
 				rdb.AddHook(f)
 				p := newShares(t, rdb, capacity, brief)
 				hooks, ps = append(hooks, f), append(ps, p)
-				k := p.Shared("k", p.set)
+				k := p.Key("k", p.set)
 				defer k.Done()
 				for g := range 3 {
 					all.Go(func() {
@@ -724,8 +730,8 @@ func TestShared_LostAndLate_Lab(t *testing.T) {
 							out := func() { inside.Add(-units) }
 							ctx, cancel := context.WithTimeout(context.Background(), pace.Hang)
 							entered := make(chan struct{})
-							s := &Share{Stay: queue.Stay{Need: int32(units), Kind: queue.Refusable}, Holder: notify(func(*Loss) { <-entered; once.Do(out) })}
-							err := k.Acquire(ctx, s)
+							s := withUnits(&Owner{Stay: queue.Stay{Need: int32(units), Kind: queue.Refusable}, Holder: notify(func(*Loss) { <-entered; once.Do(out) })})
+							err := k.Acquire(ctx, s, nil)
 							if cancel(); err != nil {
 								close(entered)
 								if !errors.As(err, new(*AnswerError)) {
@@ -818,11 +824,11 @@ func TestShared_CloseGivesUp(t *testing.T) {
 	t.Parallel()
 	_, client := fresh(t)
 	p := newShares(t, client(), 2, nil)
-	k := p.Shared("k", p.set)
+	k := p.Key("k", p.set)
 	defer k.Done()
 	lost := make(chan *Loss, 1)
-	s := &Share{Stay: queue.Stay{Need: 2, Kind: queue.Refusable}, Holder: notify(func(l *Loss) { lost <- l })}
-	if err := k.Acquire(context.Background(), s); err != nil {
+	s := withUnits(&Owner{Stay: queue.Stay{Need: 2, Kind: queue.Refusable}, Holder: notify(func(l *Loss) { lost <- l })})
+	if err := k.Acquire(context.Background(), s, nil); err != nil {
 		t.Fatal(err)
 	}
 	p.BeginClose()

@@ -47,7 +47,7 @@ func TestTaking_IsForWhoHasOrderedIt(t *testing.T) {
 		return s
 	}
 	states := func(s *conversation.Command) { // as say, but states nothing after it
-		send(k, s, false)
+		k.send(s, false)
 		k.l.landed()
 	}
 	states(next(false))

@@ -23,17 +23,8 @@ const (
 	byTracking = "by what Redis said of the key"
 )
 
-// trackable is a *Held or a *SharedHeld.
-type trackable interface {
-	AnyHeld
-	tracked() *atomic.Pointer[lettucecompat.Tracked] // of its key
-}
-
-func (g *Held) tracked() *atomic.Pointer[lettucecompat.Tracked]       { return &g.k.tracked }
-func (g *SharedHeld) tracked() *atomic.Pointer[lettucecompat.Tracked] { return &g.k.tracked }
-
 // youngLocked: g has come.
-func (l *Locks) youngLocked(g trackable) {
+func (l *Locks) youngLocked(g *Held) {
 	l.young = append(l.young, g)
 	if !l.growing {
 		l.growing = true
@@ -43,7 +34,7 @@ func (l *Locks) youngLocked(g trackable) {
 
 // grow has the grants tracked that are old enough and have not ended, one after the other.
 func (l *Locks) grow() {
-	var old []trackable
+	var old []*Held
 	l.mu.Lock()
 	n, now := 0, l.now()
 	for ; n < len(l.young) && now-l.young[n].Since() >= trackAfter; n++ {
@@ -64,19 +55,11 @@ func (l *Locks) grow() {
 }
 
 // heldLocked reports whether g is registered, and not as lost.
-func (l *Locks) heldLocked(g trackable) bool {
-	switch g := g.(type) {
-	case *Held:
-		return l.grants[g.n] == g
-	case *SharedHeld:
-		return l.units[g.Number()] == registrable(g)
-	}
-	return false
-}
+func (l *Locks) heldLocked(g *Held) bool { return l.grants[g.Number()] == g }
 
-func (l *Locks) track(g trackable) {
+func (l *Locks) track(g *Held) {
 	at := l.wire.Track(lettucecompat.Query{Key: g.Name(), Field: g.Field()}, g)
-	if before := g.tracked().Swap(at); before != nil {
+	if before := g.k.tracked.Swap(at); before != nil {
 		before.Close()
 	}
 	l.mu.Lock()
@@ -89,8 +72,8 @@ func (l *Locks) track(g trackable) {
 
 // untrack is called before what gives g back is sent, so that no change of its own is asked about, and again when g is not
 // registered any more.
-func untrack(g trackable) {
-	if at := g.tracked().Load(); at != nil && at.Owner == any(g) && g.tracked().CompareAndSwap(at, nil) {
+func untrack(g *Held) {
+	if at := g.k.tracked.Load(); at != nil && at.Owner == any(g) && g.k.tracked.CompareAndSwap(at, nil) {
 		at.Close()
 	}
 }
@@ -100,13 +83,13 @@ func untrack(g trackable) {
 func (l *Locks) Missing(ctx context.Context, some []*lettucecompat.Tracked) (there bool) {
 	var found atomic.Bool
 	var all sync.WaitGroup
-	shards, units := map[string][]*Held{}, map[string][]*SharedHeld{}
+	shards, units := map[string][]*Held{}, map[string][]*Held{}
 	for _, t := range some {
-		switch g, shard := t.Owner, l.wire.Shard(t.Key); g := g.(type) {
-		case *Held:
-			shards[shard] = append(shards[shard], g)
-		case *SharedHeld:
+		g, shard := t.Owner.(*Held), l.wire.Shard(t.Key)
+		if g.u != nil {
 			units[shard] = append(units[shard], g)
+		} else {
+			shards[shard] = append(shards[shard], g)
 		}
 	}
 	for _, grants := range shards {

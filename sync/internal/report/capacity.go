@@ -32,7 +32,7 @@ type differs struct {
 }
 
 // Capacity notes that this process counts with so many units of a Semaphore here, and another one with so many there.
-func (p *Reports) Capacity(k lock.Named, here, there int64) {
+func (p *Reports) Capacity(k *lock.Key, here, there int64) {
 	c, of := &p.capacities, difference{k.Name(), here, there}
 	c.mu.Lock()
 	d := c.seen[of]

@@ -23,14 +23,14 @@ type Note struct {
 // NoteOn returns the note on the loss of what of has. What the watchdog had to say of an earlier owner is not in it; what it has to
 // say of the grant of units is added when that is reported. It takes the watchdog's mutex and allocates one slice: the renewal loop
 // calls it, once for each grant that is lost.
-func (p *Reports) NoteOn(of lock.Possession, holds int) Note {
+func (p *Reports) NoteOn(of *lock.Owner, holds int) Note {
 	return Note{holds, slices.DeleteFunc(p.dog.Verdicts(of.Number()), func(v watchdog.Verdict) bool {
 		return v.Check == watchdog.Holder && v.At.Before(p.leases.Zero().Add(of.Since()))
 	})}
 }
 
 // Lost reports a loss. Its owners were notified before: this is for others. It and the next five are lock.Reporter.
-func (p *Reports) Lost(g lock.AnyHeld, l *lock.Loss) {
+func (p *Reports) Lost(g *lock.Held, l *lock.Loss) {
 	class := g.Settings().Class
 	if l.By == renewal.ByRenewal {
 		p.to.Renewed(class, observe.OutcomeRefused, 0)
@@ -43,13 +43,10 @@ func (p *Reports) Lost(g lock.AnyHeld, l *lock.Loss) {
 	if !is && of != nil { // a release has found it
 		note = p.NoteOn(of, 1)
 	}
-	var unrenewed bool
-	if held, is := g.(*lock.Held); is {
-		unrenewed = held.Unrenewed()
-	} else {
+	unrenewed := g.Unrenewed()
+	if g.Settings().Shared {
 		note.owners, note.verdicts = len(l.Of), append(note.verdicts, p.dog.Verdicts(g.Number())...)
-		s, is := of.(*lock.Share)
-		unrenewed = is && s.Stopped()
+		unrenewed = of != nil && of.Stopped()
 	}
 	ev.Owners, ev.Found = note.owners, p.found(note.verdicts)
 	ev.Text = LossText(l.Reason, unrenewed)
@@ -57,20 +54,20 @@ func (p *Reports) Lost(g lock.AnyHeld, l *lock.Loss) {
 		ev.Text += ", found " + l.By
 	}
 	if of != nil {
-		ev.CallSite = of.Who().CallSite
+		ev.CallSite = of.CallSite
 	}
 	p.event(p.cfg.Values(of), ev)
 }
 
 // ReleaseFailed reports that the first answer to a release of g did not confirm it.
-func (p *Reports) ReleaseFailed(g lock.AnyHeld, err error) {
+func (p *Reports) ReleaseFailed(g *lock.Held, err error) {
 	ev := eventOf(observe.EventReleaseFailed, g, g.Lease().Loss(""))
 	ev.Text, ev.Err = "no answer has confirmed a release; it is repeated", err
 	p.event(p.cfg.Values(g.Someone()), ev)
 }
 
 // ReleaseGivenUp reports that no release of g was confirmed while something may have been left of it.
-func (p *Reports) ReleaseGivenUp(g lock.AnyHeld) {
+func (p *Reports) ReleaseGivenUp(g *lock.Held) {
 	p.event(context.Background(), observe.Event{
 		Kind: observe.EventReleaseGivenUp, Key: g.Name(), Class: g.Settings().Class, Holder: g.Field(),
 		Text: "no release was confirmed; the lease ends the lock",
@@ -78,7 +75,7 @@ func (p *Reports) ReleaseGivenUp(g lock.AnyHeld) {
 }
 
 // UnlockLost reports what Unlock cannot return: the lock that came in at site was lost for c, since then, as why says.
-func (p *Reports) UnlockLost(g lock.AnyHeld, site string, c renewal.Cause, since time.Time, why error) {
+func (p *Reports) UnlockLost(g *lock.Held, site string, c renewal.Cause, since time.Time, why error) {
 	ev := eventOf(observe.EventUnlockLost, g, c)
 	ev.Text = "Unlock of a lock that had been lost"
 	ev.Reason, ev.Since, ev.Err, ev.CallSite = observe.LossReason(c.Reason), since, why, site
@@ -112,7 +109,7 @@ func (p *Reports) Closing(after time.Duration, classes map[string]int, site stri
 }
 
 // eventOf begins an event about g, with what c says was known of its lease.
-func eventOf(kind observe.EventKind, g lock.AnyHeld, c renewal.Cause) observe.Event {
+func eventOf(kind observe.EventKind, g *lock.Held, c renewal.Cause) observe.Event {
 	return observe.Event{
 		Kind: kind, Key: g.Name(), Class: g.Settings().Class, Holder: g.Field(),
 		LastConfirmed: c.LastConfirmed, Deadline: c.Deadline, Failures: c.Failures, Lease: g.Terms().For,

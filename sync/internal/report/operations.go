@@ -27,7 +27,7 @@ func (p *Reports) Acquiring(ctx context.Context, a observe.AcquireStart) (contex
 }
 
 // Acquired reports that the caller is o now.
-func (p *Reports) Acquired(a *Attempt, o lock.Possession) {
+func (p *Reports) Acquired(a *Attempt, o *lock.Owner) {
 	outcome := observe.OutcomeGranted
 	if o.HandOffs() > 0 {
 		outcome = observe.OutcomeHandedOff
@@ -37,7 +37,7 @@ func (p *Reports) Acquired(a *Attempt, o lock.Possession) {
 
 // AcquiredUnnamed reports that the caller has units of g, and that nobody will know it by name. Its release is not
 // reported, nor are readers who find the gate open.
-func (p *Reports) AcquiredUnnamed(a *Attempt, g *lock.SharedHeld) {
+func (p *Reports) AcquiredUnnamed(a *Attempt, g *lock.Held) {
 	p.to.Acquired(a.class, observe.OutcomeGranted, p.leases.Glance()-a.began)
 	if a.end != nil {
 		a.end(observe.AcquireEnd{Outcome: observe.OutcomeGranted, Holder: g.Field()})
@@ -45,16 +45,16 @@ func (p *Reports) AcquiredUnnamed(a *Attempt, g *lock.SharedHeld) {
 }
 
 // Reentered reports that the caller, who is o already, has entered again.
-func (p *Reports) Reentered(a *Attempt, o lock.Possession) {
+func (p *Reports) Reentered(a *Attempt, o *lock.Owner) {
 	if p.Observed() {
 		p.in(a, observe.OutcomeNested, o, 0)
 	}
 }
 
-func (p *Reports) in(a *Attempt, outcome observe.Outcome, o lock.Possession, wait time.Duration) {
+func (p *Reports) in(a *Attempt, outcome observe.Outcome, o *lock.Owner, wait time.Duration) {
 	p.to.Acquired(a.class, outcome, wait)
 	if a.end != nil {
-		a.end(observe.AcquireEnd{Outcome: outcome, HandOffs: o.HandOffs(), Holder: o.Grant().Field()})
+		a.end(observe.AcquireEnd{Outcome: outcome, HandOffs: o.HandOffs(), Holder: o.Held().Field()})
 	}
 }
 
@@ -71,14 +71,14 @@ func (p *Reports) NotAcquired(a *Attempt, key string, outcome observe.Outcome, w
 
 // Releasing reports that a release begins of o, or of the hold with these values. ctx is nil where the caller has none.
 // It returns what Released is to be given.
-func (p *Reports) Releasing(op string, o lock.Possession, ctx, values context.Context) (ended func(observe.Outcome, time.Duration, error)) {
+func (p *Reports) Releasing(op string, o *lock.Owner, ctx, values context.Context) (ended func(observe.Outcome, time.Duration, error)) {
 	start := p.tracer.StartRelease
 	if start == nil {
 		return nil
 	}
 	set := o.Settings()
 	r := observe.ReleaseStart{
-		Key: o.Name(), Class: set.Class, Op: op, Fair: set.Fair, Lock: !o.Who().Kind.CanNotify(), Acquired: context.WithoutCancel(values),
+		Key: o.Name(), Class: set.Class, Op: op, Fair: set.Fair, Lock: !o.Kind.CanNotify(), Acquired: context.WithoutCancel(values),
 	}
 	if ctx == nil {
 		ctx = r.Acquired

@@ -67,7 +67,7 @@ func shown(shard string) string {
 }
 
 // Failed notes that a statement for k has failed with err at the server shard.
-func (p *Reports) Failed(k lock.Named, shard string, err error) {
+func (p *Reports) Failed(k *lock.Key, shard string, err error) {
 	if !p.cfg.Closing() {
 		p.troubles.observed(k.Name(), k.Settings().Class, shown(shard), err, true)
 	}
@@ -80,7 +80,7 @@ func isOutage(err error) bool {
 
 // Answered notes that one for k was answered as it should be. before is the server at which the one before it has failed,
 // where it has.
-func (p *Reports) Answered(k lock.Named, before *string) {
+func (p *Reports) Answered(k *lock.Key, before *string) {
 	if p.troubles.some.Load() {
 		p.troubles.answered(k.Name(), shown(p.wire.Shard(k.Name())), before)
 	}

@@ -32,7 +32,7 @@ type Config struct {
 
 	Closing  func() bool                                         // whether the Manager is closing, when much fails on purpose
 	CallSite func() string                                       // of the caller of the library; "" unless recorded
-	Values   func(of lock.Possession) context.Context            // the context with whose values it was acquired; of may be nil
+	Values   func(of *lock.Owner) context.Context                // the context with whose values it was acquired; of may be nil
 	Words    func(err error, keys bool, hidden ...string) string // the text of err without hidden names; its keys are named where keys is set
 }
 

@@ -51,11 +51,11 @@ func (p *Reports) renewed(l *renewal.Lease, left time.Duration) {
 	p.to.Renewed(classOf(l), observe.OutcomeRenewed, left)
 }
 
-func classOf(l *renewal.Lease) string { return l.Owner().(lock.AnyHeld).Settings().Class }
+func classOf(l *renewal.Lease) string { return l.Owner().(*lock.Held).Settings().Class }
 
 func (p *Reports) RenewalFailed(l *renewal.Lease, failures int, err error) {
 	p.to.Renewed(classOf(l), observe.OutcomeFailed, 0)
-	g := l.Owner().(lock.AnyHeld)
+	g := l.Owner().(*lock.Held)
 	outage := isOutage(err)
 	if outage && failures >= 2 && !p.cfg.Closing() {
 		p.troubles.observed("", "", shown(p.wire.Shard(g.Name())), err, false)
@@ -68,7 +68,7 @@ func (p *Reports) RenewalFailed(l *renewal.Lease, failures int, err error) {
 }
 
 // Called reports that Redis has given k to this process.
-func (p *Reports) Called(k lock.Named, found bool) {
+func (p *Reports) Called(k *lock.Key, found bool) {
 	how := observe.CallEntered
 	if found {
 		how = observe.CallFound
@@ -110,11 +110,11 @@ func (p *Reports) Warning(w lettucecompat.Warning) {
 
 // valuesOf returns the context whose values the hold has that the watchdog speaks of.
 func (p *Reports) valuesOf(f watchdog.Facts) context.Context {
-	switch of := p.locks.OfNumber(f.ID).(type) { // 0, the whole process, is none's number
-	case lock.AnyHeld:
-		return p.cfg.Values(of.Someone())
-	case *lock.Share:
-		return p.cfg.Values(of)
+	switch g, o := p.locks.OfNumber(f.ID); { // 0, the whole process, is none's number
+	case g != nil:
+		return p.cfg.Values(g.Someone())
+	case o != nil:
+		return p.cfg.Values(o)
 	}
 	return context.Background()
 }

@@ -73,7 +73,7 @@ func (p *Reports) deadlocks(found waits.Report) {
 			ev.Waiters += w.Waiting
 		}
 		ev.Key, ev.Class = ev.Waits[0].Key, ev.Waits[0].Class
-		if _, is := c[0].Of.(*lock.Key); is {
+		if !c[0].Of.(*lock.Key).Settings().Shared {
 			ev.Holder = p.locks.Field(c[0].Grant)
 		}
 		events = append(events, ev)
@@ -91,9 +91,9 @@ func (p *Reports) deadlocks(found waits.Report) {
 }
 
 func (p *Reports) waitInfo(w waits.Wait) observe.WaitInfo {
-	of := w.Of.(lock.Named)
+	k := w.Of.(*lock.Key)
 	info := observe.WaitInfo{
-		Key: of.Name(), Class: of.Settings().Class,
+		Key: k.Name(), Class: k.Settings().Class,
 		Goroutine: int64(w.Waiter.Goroutine), Kind: KindName(w.Waiter.Kind), Since: p.leases.Dated(w.Waiter.Since), CallSite: CallSiteOf(w.Waiter),
 		Owner: int64(w.Owner.Goroutine),
 	}
@@ -102,15 +102,12 @@ func (p *Reports) waitInfo(w waits.Wait) observe.WaitInfo {
 	}
 	info.OwnerKind = KindName(w.Owner.Kind)
 	since := func(m lock.Moment) time.Time { return p.leases.Dated(p.leases.Zero().Add(m)) }
-	switch k := of.(type) {
-	case *lock.Key:
-		if o := k.Owner(); o != nil && o.Is(w.Owner) {
-			info.OwnerSince, info.OwnerSite = since(o.Since()), o.CallSite
-		}
-	case *lock.SharedKey:
-		if o := k.State().Writes; o != nil && o.Is(w.Owner) {
-			info.OwnerSince, info.OwnerSite = since(o.Since()), o.CallSite
-		}
+	o := k.Owner()
+	if k.Settings().Shared {
+		o = k.Units().Writes
+	}
+	if o != nil && o.Is(w.Owner) {
+		info.OwnerSince, info.OwnerSite = since(o.Since()), o.CallSite
 	}
 	return info
 }
@@ -118,7 +115,8 @@ func (p *Reports) waitInfo(w waits.Wait) observe.WaitInfo {
 // describeHolder adds to ev who has the key that w waits for, as far as this process knows: Holder,
 // and in Text what longWaitText cannot know from the wait alone.
 func (p *Reports) describeHolder(ev *observe.Event, w waits.Wait) {
-	if k, is := w.Of.(*lock.SharedKey); is {
+	k := w.Of.(*lock.Key)
+	if k.Settings().Shared {
 		p.describeShared(ev, k)
 		return
 	}
@@ -134,7 +132,7 @@ func (p *Reports) describeHolder(ev *observe.Event, w waits.Wait) {
 		}
 		return
 	}
-	a := w.Of.(*lock.Key).Answer()
+	a := k.Answer()
 	if a == nil || a.Err == nil && a.Word != lettucecompat.WordWaits && a.Word != lettucecompat.WordRefused {
 		ev.Text = "it is just being acquired"
 		return
@@ -154,8 +152,8 @@ func (p *Reports) describeHolder(ev *observe.Event, w waits.Wait) {
 }
 
 // describeShared is describeHolder for units.
-func (p *Reports) describeShared(ev *observe.Event, k *lock.SharedKey) {
-	is := k.State()
+func (p *Reports) describeShared(ev *observe.Event, k *lock.Key) {
+	is := k.Units()
 	switch {
 	case is.Writes != nil:
 	case is.Demand.Lost:
@@ -181,7 +179,7 @@ func (p *Reports) describeShared(ev *observe.Event, k *lock.SharedKey) {
 }
 
 // sites names where some of those who are known by name came in, if that was recorded.
-func sites(g *lock.SharedHeld) string {
+func sites(g *lock.Held) string {
 	var list []string
 	for _, o := range g.Owners() {
 		if o.CallSite != "" && len(list) < shownLinks {
@@ -232,10 +230,7 @@ func (p *Reports) locate(last *time.Time, now time.Time, events []observe.Event)
 
 // CallSiteOf returns where w was called, if that was recorded.
 func CallSiteOf(w queue.WaiterInfo) string {
-	switch o := w.Note.(type) {
-	case *lock.Owner:
-		return o.CallSite
-	case *lock.Share:
+	if o, is := w.Note.(*lock.Owner); is {
 		return o.CallSite
 	}
 	return ""

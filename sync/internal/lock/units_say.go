@@ -8,16 +8,18 @@ import (
 	"github.com/anteroom/anteroom/sync/internal/conversation"
 )
 
-// This file is how a statement about units is sent, and what its answer means: say.go has that of a Mutex.
+// This file is how a statement about units is sent, and what an answer or a message means for them: say.go and hear.go have that of a
+// Mutex.
 
-func (k *SharedKey) ask(cmd *conversation.Command, mayBeHeld bool) (conversation.Event, lettucecompat.Answer) {
+// askUnits is ask for units.
+func (k *Key) askUnits(cmd *conversation.Command, mayBeHeld bool) (conversation.Event, lettucecompat.Answer) {
 	wire := k.statement(cmd, mayBeHeld)
 	k.mu.Lock()
-	if k.use.sentN != cmd.N { // a call has overtaken it, and a later one was sent: Redis would not mind it
+	if k.u.sentN != cmd.N { // a call has overtaken it, and a later one was sent: Redis would not mind it
 		k.mu.Unlock()
 		return conversation.Event{Kind: conversation.Failed, N: cmd.N}, lettucecompat.Answer{Outcome: lettucecompat.OutcomeFailed}
 	}
-	wire.KeepOf, wire.WantOf = k.use.sent.keep, k.use.sent.want
+	wire.KeepOf, wire.WantOf = k.u.sent.keep, k.u.sent.want
 	g := k.cur.Load()
 	if g != nil {
 		wire.LastToken = g.lastTokenLocked()
@@ -26,21 +28,16 @@ func (k *SharedKey) ask(cmd *conversation.Command, mayBeHeld bool) (conversation
 	a := k.l.wire.State(context.Background(), wire)
 	if g != nil && a.Outcome == lettucecompat.OutcomeOK && a.Word != lettucecompat.WordVoid {
 		k.mu.Lock()
-		g.stated = max(g.stated, wire.LastToken)
+		g.u.stated = max(g.u.stated, wire.LastToken)
 		k.mu.Unlock()
 	}
 	return k.event(cmd.N, &a), a
 }
 
-func (k *SharedKey) patientLocked() bool { return false }
-
-// hear takes in an event, and carries out what that means. Its caller then calls speak or kick.
-func (k *SharedKey) hear(e conversation.Event) { k.take(e, nil, nil) }
-
-// take is hear. s is what e answers, if it is an answer, and a that as it came.
-func (k *SharedKey) take(e conversation.Event, s *conversation.Command, a *lettucecompat.Answer) (settled bool) {
+// takeUnits is take for units. s is what e answers, if it is an answer, and a that as it came.
+func (k *Key) takeUnits(e conversation.Event, s *conversation.Command, a *lettucecompat.Answer) {
 	k.mu.Lock()
-	before, used, had := k.talk, k.use, k.unitsLocked()
+	before, used, had := k.talk, k.u.use, k.unitsLocked()
 	of := int64(0)
 	if s != nil && s.N == used.sentN {
 		if of = used.sent.keep; a.Word == lettucecompat.WordHas {
@@ -49,14 +46,14 @@ func (k *SharedKey) take(e conversation.Event, s *conversation.Command, a *lettu
 	}
 	f := k.handleLocked(e, of, k.l.now())
 	if !k.busy && k.talk.State != conversation.Idle && !k.stirLocked() {
-		k.talk, k.use = before, used
+		k.talk, k.u.use = before, used
 		k.mu.Unlock()
-		return false
+		return
 	}
 	now, g := k.talk.Grant, k.cur.Load()
-	more := k.unitsLocked() > had || k.unitsLocked() > 0 && k.use.of < used.of
+	more := k.unitsLocked() > had || k.unitsLocked() > 0 && k.u.of < used.of
 	if k.usableLocked() {
-		k.q.CountsWith(k.use.of)
+		k.q.CountsWith(k.u.of)
 	}
 	if more || before.InLine && !k.talk.InLine {
 		k.answer = nil // what was heard before is not why anybody waits now
@@ -76,10 +73,10 @@ func (k *SharedKey) take(e conversation.Event, s *conversation.Command, a *lettu
 			g.lease.Extend(k.at(Moment(now.Sent)), now.Lease)
 		}
 		if now.Token != before.Grant.Token {
-			g.token, g.made, g.handOffs, g.handed = now.Token, k.l.now(), 0, false
+			g.token, g.u.made, g.u.handOffs, g.u.handed = now.Token, k.l.now(), 0, false
 		}
 		switch {
-		case more, before.InLine && !k.talk.InLine, e.Kind == conversation.Called && k.use.lastServed > used.lastServed: // of what it had, too: it was another one's turn
+		case more, before.InLine && !k.talk.InLine, e.Kind == conversation.Called && k.u.lastServed > used.lastServed: // of what it had, too: it was another one's turn
 			k.q.Granted(g.n, k.talk.Units, k.contendedLocked(), g.deadline())
 		case s != nil || e.Kind == conversation.Called:
 			k.q.Renewed(k.contendedLocked(), g.deadline())
@@ -93,7 +90,7 @@ func (k *SharedKey) take(e conversation.Event, s *conversation.Command, a *lettu
 			if here, there = of, a.Capacity; a.Units == 0 {
 				here = used.sent.want
 			}
-			k.least = there
+			k.u.least = there
 		}
 	}
 	k.mu.Unlock()
@@ -112,14 +109,13 @@ func (k *SharedKey) take(e conversation.Event, s *conversation.Command, a *lettu
 	case missing != nil:
 		missing.g.report(missing.r.Lost)
 	}
-	return false
 }
 
 // freedLocked concludes how what is given back has ended, and returns of which grant that has failed for the first time, was
 // given up, or was not there. The others are as in take, and f is what e means. The answer to a command of before, which a call
 // has overtaken, says nothing of that.
-func (k *SharedKey) freedLocked(s *conversation.Command, e conversation.Event, f conversation.Effect, a *lettucecompat.Answer) (failed, givenUp, missing *giving) {
-	b, r := k.freeing, ExitResult{}
+func (k *Key) freedLocked(s *conversation.Command, e conversation.Event, f conversation.Effect, a *lettucecompat.Answer) (failed, givenUp, missing *giving) {
+	b, r := k.u.freeing, ExitResult{}
 	switch {
 	case b == nil || s == nil && f != conversation.GivenUp || s != nil && s.N < b.n:
 		return nil, nil, nil
@@ -135,38 +131,32 @@ func (k *SharedKey) freedLocked(s *conversation.Command, e conversation.Event, f
 		return failed, nil, nil
 	case f == conversation.Vanished && b.g == k.cur.Load() && b.r.Err == nil: // those who have not left are notified of the same loss
 		r.Lost = &Loss{Cause: b.g.missingLocked(), Of: b.by, Unnamed: b.unnamed}
-		b.g.left, b.g.unnamed = append(b.g.left, b.by...), b.g.unnamed || b.unnamed
+		b.g.u.left, b.g.u.unnamed = append(b.g.u.left, b.by...), b.g.u.unnamed || b.unnamed
 	case f == conversation.Missing:
 		r.Lost = &Loss{Cause: b.g.missingLocked(), Of: b.by, Unnamed: b.unnamed}
 		missing = b
 	}
 	b.end(r)
-	k.freeing = nil
+	k.u.freeing = nil
 	return nil, givenUp, missing
 }
 
-func (k *SharedKey) unheard() {
-	if g := k.Held(); g != nil {
-		g.lease.Hurry() // its answer says whether another client waits
-	}
-}
-
-// forced notes that somebody says, and anybody can, that record n was deleted on purpose. A renewal asks Redis.
-func (k *SharedKey) forced(n uint64) {
+// unitsForced notes that somebody says, and anybody can, that record n was deleted on purpose. A renewal asks Redis.
+func (k *Key) unitsForced(n uint64) {
 	k.mu.Lock()
 	if n > k.talk.LastCommand().N {
 		n = 0
 	}
-	k.deleted = max(k.deleted, n)
-	g, present := k.cur.Load(), n > 0 && n >= k.use.lastShown
+	k.u.deleted = max(k.u.deleted, n)
+	g, present := k.cur.Load(), n > 0 && n >= k.u.lastShown
 	k.mu.Unlock()
 	if g != nil && present {
 		g.lease.Hurry()
 	}
 }
 
-// notified notes that another client waits for the units of record n.
-func (k *SharedKey) notified(n uint64) {
+// unitsWanted notes that another client waits for the units of record n.
+func (k *Key) unitsWanted(n uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.notifiedLocked(n)

@@ -1,0 +1,92 @@
+package lock
+
+import (
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+	"github.com/anteroom/anteroom/queue"
+	"github.com/anteroom/anteroom/renewal"
+	"github.com/anteroom/anteroom/sync/internal/conversation"
+)
+
+// This file is what an answer, a message, the time or a loss means for the key of a Mutex.
+
+// hear takes in an event, and carries out what that means. Its caller then calls speak or kick.
+func (k *Key) hear(e conversation.Event) { k.take(e, nil, nil) }
+
+// take is hear. cmd is what e answers, if it is an answer, and a that as it came. settled: there is nothing to state because of it.
+func (k *Key) take(e conversation.Event, cmd *conversation.Command, a *lettucecompat.Answer) (settled bool) {
+	if k.u != nil {
+		k.takeUnits(e, cmd, a)
+		return false
+	}
+	if e.Contended {
+		k.noteContended(e.Record)
+	}
+	k.mu.Lock()
+	g, had := k.cur.Load(), k.talk.Grant.Record // before enterLocked makes the next one
+	if e.Kind == conversation.Failed && e.N == k.took {
+		k.took = 0
+	}
+	before := k.talk
+	var f conversation.Effect
+	k.talk, f = k.talk.Handle(e, k.l.moment())
+	if !k.busy && k.talk.State != conversation.Idle && !k.stirLocked() {
+		k.talk = before
+		k.mu.Unlock()
+		return false
+	}
+	got := k.talk.Grant.Record
+	if e.Kind == conversation.Has && e.Record == k.took && e.Record == got {
+		k.takes.lasts(e, &k.talk)
+	}
+	called := got != had && k.unitsLocked() > 0 && got != k.took && (cmd == nil || cmd.InLine && cmd.Keep > 0 && got != cmd.N)
+	if called { // another client had it; the answer that says so may be still to come
+		k.pauseLinger()
+	}
+	if cmd != nil {
+		k.flying--
+		k.answeredLocked(cmd, a)
+		if e.Kind == conversation.Waits {
+			k.awaitCallLocked(cmd)
+		}
+	}
+	gone, givenUp := false, false
+	if g != nil && g.concludeLocked(cmd, e, f) {
+		gone, givenUp = g.stage == missing && g.bequestLocked() == nil, g.stage == lapsed && g.freed != nil
+	}
+	settled = f == conversation.Granted && k.enterLocked()
+	switch {
+	case !k.talk.InLine:
+		k.unwatchLocked()
+	case e.Kind == conversation.Waits && a.Ahead <= nearFront && !k.l.wire.Ours(a.Holder):
+		k.watchLocked()
+	}
+	k.mu.Unlock()
+	if f == conversation.Vanished { // of g, which was granted
+		g.lease.Lose(renewal.Cause{Reason: renewal.ReasonGone})
+	}
+	if gone {
+		k.kick() // who waits does not wait for an Observer that is slow
+		g.verdict(ReleaseResult{})
+	}
+	if called {
+		k.l.cfg.Reporter.Called(k, cmd != nil)
+	}
+	if givenUp {
+		k.l.cfg.Reporter.ReleaseGivenUp(g)
+	}
+	return settled
+}
+
+// enterLocked makes the grant that Redis has given, and lets the first in. Where nobody may come in, or nobody wants it any
+// more, it returns false, and the conversation gives it back.
+func (k *Key) enterLocked() bool {
+	g := k.newGrantLocked()
+	if !k.l.closing.Load() {
+		if taken, _ := k.q.Granted(g.n, 1, false, queue.Forever); taken {
+			return true
+		}
+	}
+	g.lease.End()
+	k.l.unregister(g, nil)
+	return false
+}
