@@ -2,8 +2,8 @@
 //
 // Read package conversation first. Then key.go; say.go and hear.go, which drive the conversation; acquire.go and exit.go, an owner's
 // way in and out; grant.go, release.go and loss.go, what becomes of a grant; and locks.go, which hears messages. What only a Mutex has
-// is in taking.go, linger.go and others.go; what only an RWMutex and a Semaphore have is in the files that begin with units.
-// docs/internals/architecture.md has a table of them, and docs/internals/protocol.md the same as Redis sees it.
+// is in taking.go, linger.go and others.go; what only an RWMutex and a Semaphore have is in share.go and the files that begin with
+// units. docs/internals/architecture.md follows one Lock through them, and docs/internals/protocol.md has the same as Redis sees it.
 package lock
 
 import (
