@@ -78,7 +78,7 @@ func ExampleWait() {
 	leave := m.TakeBy("order:42")
 	defer leave()
 
-	_, err := m.Mutex("order:42").Acquire(context.Background(), anteroom.Wait(200*time.Millisecond))
+	_, err := m.Mutex("order:42").Acquire(context.Background(), anteroom.Wait(time.Second))
 	fmt.Println("held by another:", errors.Is(err, anteroom.ErrNotAcquired))
 	// Output: held by another: true
 }

@@ -331,7 +331,7 @@ func TestShared_AForcedReleaseBeforeTheAnswer(t *testing.T) {
 	_, client := fresh(t)
 	c, f := client(), &holdUp{}
 	c.AddHook(f)
-	p := newShares(t, c, 0, nil)
+	p := newShares(t, c, 0, func(s *Settings) { s.Timeout = pace.Hang }) // the answer that is held up stays one
 	rdb := client()
 	k := p.Key("k", p.set)
 	defer k.Done()
