@@ -103,15 +103,15 @@ func (m *Manager) ForceRelease(ctx context.Context, key string) (broken []string
 	return broken, nil
 }
 
-// stringHolders reports whether a string at key is a lock to this Manager: as the key is in
-// use, else by default.
+// stringHolders reports whether a string at key is a lock to this Manager: as a Mutex of it is in use, else by default.
 func (m *Manager) stringHolders(key string) bool {
-	k := m.locks.Find(key)
-	if k == nil {
-		return m.defaults.cfg.StringHolders
+	if k := m.locks.Find(key); k != nil {
+		defer k.Done()
+		if !k.Settings().Shared {
+			return settingsOf(k).cfg.StringHolders
+		}
 	}
-	defer k.Done()
-	return settingsOf(k).cfg.StringHolders
+	return m.defaults.cfg.StringHolders
 }
 
 // asked words the failure of a command that needs no clean-up.

@@ -190,7 +190,7 @@ func (m *Manager) unlock(o *lock.Owner) {
 func (mu *Mutex) use() (*lock.Key, error) { return mu.m.use(&mu.last, mu.key, mu.settings) }
 
 // find returns the lock's key, without a reference, or nil. An owner finds the key in which it owns the lock.
-func (mu *Mutex) find() *lock.Key { return mu.m.find(&mu.last, mu.key) }
+func (mu *Mutex) find() *lock.Key { return mu.m.find(&mu.last, mu.key, mu.settings) }
 
 // selfDeadlock reports a caller that waits for itself.
 func (m *Manager) selfDeadlock(k *lock.Key) {

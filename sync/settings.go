@@ -144,14 +144,19 @@ func (m *Manager) use(last *atomic.Pointer[lock.Link], key string, s *settings) 
 	return k, nil
 }
 
-// find returns the key, without a reference, or nil. Who is inside finds the key of that.
-func (m *Manager) find(last *atomic.Pointer[lock.Link], key string) *lock.Key {
+// find returns the key, without a reference, or nil: also where it is in use as another kind of lock than that of s. Who is inside
+// finds the key of that.
+func (m *Manager) find(last *atomic.Pointer[lock.Link], key string, s *settings) *lock.Key {
 	if k := last.Load().Key(); k != nil && !k.Over() {
 		return k
 	}
 	k := m.locks.Find(key)
-	if k != nil {
-		k.Done()
+	if k == nil {
+		return nil
+	}
+	k.Done()
+	if settingsOf(k).kind() != s.kind() {
+		return nil
 	}
 	return k
 }

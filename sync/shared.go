@@ -111,7 +111,7 @@ func (s *sharedLock) config() (cfg LockConfig) {
 
 // use and find are those of a Mutex.
 func (s *sharedLock) use() (*lock.Key, error) { return s.m.use(&s.last, s.key, s.settings) }
-func (s *sharedLock) find() *lock.Key         { return s.m.find(&s.last, s.key) }
+func (s *sharedLock) find() *lock.Key         { return s.m.find(&s.last, s.key, s.settings) }
 
 // acquire brings its caller in with so many units. again: a context that carries the Hold enters again. Here and below
 // the lock can be used.

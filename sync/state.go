@@ -39,8 +39,8 @@ func (m *Manager) Counts() map[string]observe.Count {
 
 // countedIn returns c with the key k more, which has f.
 func countedIn(c observe.Count, k *lock.Key, f queue.Front, now lock.Moment) observe.Count {
-	switch f.State() {
-	case queue.Owned, queue.Granted, queue.Lost, queue.Lingers: // this process has the lock in Redis, as far as it knows
+	switch s := f.State(); { // this process has the lock, or units of it, in Redis, as far as it knows
+	case s == queue.Owned, s == queue.Granted, s == queue.Lost, s == queue.Lingers, f.Units > 0 && k.Settings().Shared:
 		c.Held++
 	}
 	if o := ownerOf(k); o != nil { // a lock that is just coming or going has no owner

@@ -225,8 +225,8 @@ func (k *Key) secure(ctx context.Context, g *Held, o *Owner) error {
 		return errUnanswered
 	}
 	k.mu.Lock()
-	k.retryAt = k.l.now() + pause()<<min(k.retries, 6)
-	k.retries++
+	k.retryAt = k.l.now() + pause()<<k.retries
+	k.retries = min(k.retries+1, 6)
 	k.answer = &lettucecompat.Answer{Outcome: r.Outcome, Err: r.Err}
 	k.mu.Unlock()
 	if r.Outcome == lettucecompat.OutcomeGone {

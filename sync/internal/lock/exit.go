@@ -52,8 +52,7 @@ func (o *Owner) Exit(ctx context.Context) ExitResult {
 		}
 		return ExitResult{Nested: true}
 	case queue.Final:
-		g.endLease(o, now)
-		return ExitResult{ReleaseResult: o.release(ctx)}
+		return o.release(ctx, g.endLease(o, now))
 	case queue.WasLost:
 		if !o.Kind.CanNotify() {
 			k.l.unregisterLost(g)
@@ -71,33 +70,26 @@ func (o *Owner) exitedLost() {
 	o.abandon()
 }
 
-// release gives the grant back for o, which has exited.
-func (o *Owner) release(ctx context.Context) ReleaseResult {
+// release gives b back for o, which has exited.
+func (o *Owner) release(ctx context.Context, b *giving) ExitResult {
 	k, g := o.g.k, o.g
-	begin := time.Now()
-	confirm := func(r ReleaseResult) ReleaseResult {
-		if r.Err == nil || ctx.Err() != nil {
-			return r
-		}
-		enough, cancel := context.WithDeadline(ctx, begin.Add(2*k.set.Timeout))
-		defer cancel()
-		return g.confirmed(enough, r)
-	}
+	limit := time.Now().Add(2 * k.set.Timeout)
 	if ctx.Done() == nil || ctx.Err() != nil {
 		defer o.abandon()
-		return confirm(g.release(!o.Kind.CanNotify()))
+		g.release(b, !o.Kind.CanNotify())
+		return k.await(ctx, b, limit)
 	}
-	first := make(chan ReleaseResult, 1)
+	first := make(chan struct{})
 	go func() {
 		defer o.abandon()
-		first <- g.release(false)
+		g.release(b, false)
+		close(first)
 	}()
 	select {
-	case r := <-first:
-		return confirm(r)
+	case <-first:
 	case <-ctx.Done():
-		return g.verdict(ReleaseResult{Unknown: true, Err: context.Cause(ctx)})
 	}
+	return k.await(ctx, b, limit)
 }
 
 // expel exits for an owner that never will.

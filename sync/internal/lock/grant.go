@@ -26,14 +26,10 @@ type Held struct {
 	watched bool                  // Changes has named it; guarded by Locks.mu
 
 	// Guarded by Key.mu.
-	reported bool          // its loss was
-	stage    stage         // how far its end has come
-	late     bool          // its last owner exited after the deadline, or a loss
-	from     *Taking       // by which it was taken from a ticket; nil: it was not
-	loss     *Loss         // set once
-	by       *Owner        // the owner whose exit ended it; nil: none
-	mark     Moment        // see below
-	freed    chan struct{} // closed when the release is over; made when its first answer has not said so
+	from *Taking // by which it was taken from a ticket; nil: it was not
+	loss *Loss   // set once
+	by   *Owner  // the owner whose exit ended it; nil: none
+	mark Moment  // see below
 }
 
 // Held.flags, of a Mutex.
@@ -57,7 +53,7 @@ func (g *Held) clear(flag uint32)          { g.flags.And(^flag) }
 //	admit          | 0: g has an owner                        |
 //	release        | MinHold or a bequest keeps the key taken | send, for each statement that releases g
 //	               |                                          | quietUntilLocked: nothing is pending before
-//	concludeLocked | 0: Redis has the mark, or there is none  |
+//	take           | 0: Redis has the mark, or there is none  |
 
 // newGrantLocked makes the conversation's grant one that the queue can give to owners. The lease is there before
 // anybody finds the grant.
@@ -76,6 +72,7 @@ func (k *Key) newGrantLocked() *Held {
 	if k.u == nil && k.took == g.n && k.takes.From != "" {
 		g.from, g.mark = k.takes, k.takes.until
 	}
+	k.longer = false
 	k.cur.Store(g)
 	k.l.register(g)
 	if k.u == nil && k.deleted.Load() == g.n {
@@ -139,9 +136,13 @@ func (g *Held) Owners() []*Owner {
 
 // Someone returns one of those who have it, or had it last: of a Mutex the last owner, of units who came first; nil: it is not known
 // that somebody had.
-func (g *Held) Someone() *Owner {
-	first := g.Owner()
-	for _, o := range g.Owners() {
+func (g *Held) Someone() (first *Owner) {
+	if g.u == nil {
+		return g.Owner()
+	}
+	g.k.mu.Lock()
+	defer g.k.mu.Unlock()
+	for o := range g.u.owners {
 		if first == nil || o.since < first.since {
 			first = o
 		}

@@ -49,10 +49,14 @@ func (k *Key) take(e conversation.Event, cmd *conversation.Command, a *lettuceco
 			k.awaitCallLocked(cmd)
 		}
 	}
-	gone, givenUp := false, false
-	if g != nil && g.concludeLocked(cmd, e, f) {
-		gone, givenUp = g.stage == missing && g.bequestLocked() == nil, g.stage == lapsed && g.freed != nil
+	mark := Moment(0)
+	if g != nil {
+		mark = g.mark
+		if k.openLocked() != g.n && got != g.n {
+			g.mark = 0 // Redis has it, or there is none
+		}
 	}
+	back := k.freedLocked(cmd, e, f, a, mark)
 	settled = f == conversation.Granted && k.enterLocked()
 	switch {
 	case !k.talk.InLine:
@@ -64,15 +68,9 @@ func (k *Key) take(e conversation.Event, cmd *conversation.Command, a *lettuceco
 	if f == conversation.Vanished { // of g, which was granted
 		g.lease.Lose(renewal.Cause{Reason: renewal.ReasonGone})
 	}
-	if gone {
-		k.kick() // who waits does not wait for an Observer that is slow
-		g.verdict(ReleaseResult{})
-	}
+	k.reportFreed(back)
 	if called {
 		k.l.cfg.Reporter.Called(k, cmd != nil)
-	}
-	if givenUp {
-		k.l.cfg.Reporter.ReleaseGivenUp(g)
 	}
 	return settled
 }

@@ -35,7 +35,6 @@ type Key struct {
 	failed  atomic.Pointer[string]                // the server from which the last statement had no usable answer; nil: it had one
 
 	// Of a Mutex.
-	renews       atomic.Uint64 // the unit that was made to last because too little was left of it
 	contended    atomic.Uint64 // the newest unit for which another client is known to wait
 	deleted      atomic.Uint64 // the newest unit that a message says was deleted; its grant may be still to come
 	asked        atomic.Int64  // the Moment of the last answer that would have said so
@@ -48,12 +47,14 @@ type Key struct {
 
 	mu       sync.Mutex
 	talk     conversation.Conversation
+	freeing  *giving               // what is given back, and not known to be free
 	answer   *lettucecompat.Answer // see Answer
 	knew     Moment                // when something showed who has the lock, or this process gave it back
 	timer    *time.Timer
 	tryAfter uint64 // the last command before the try came that waits, if one does: there is one at most
 	flying   int32  // statements whose command has not returned
-	retries  int16  // so many leases in a row could not be secured
+	retries  int8   // so many leases in a row could not be secured; 6 at most
+	longer   bool   // of a Mutex: a unit that nobody has entered was made to last, and that was not enough if it is again
 	busy     bool   // counted in Locks.unsettled, with a reference
 	silenced bool   // the client is closed: nothing is stated at a time, only for somebody
 

@@ -425,3 +425,28 @@ func TestLate_ACallBesideClose(t *testing.T) {
 	}
 	k.Done()
 }
+
+// The pause after a lease that no replica confirms grows up to a bound, however long that lasts.
+func TestLate_ThePauseWithoutReplicasIsBounded(t *testing.T) {
+	t.Parallel()
+	_, client := fresh(t)
+	p := newParty(t, client(), func(s *Settings) {
+		longLease(s)
+		s.Replicas, s.ReplicaTimeout = 1, 10*time.Millisecond
+	})
+	k := p.Key("k", p.set)
+	defer k.Done()
+	for range 9 {
+		k.mu.Lock()
+		k.retryAt = 0
+		k.mu.Unlock()
+		if _, err := p.acquire(t.Context(), "k", queue.Try); err == nil {
+			t.Fatal("it was secured")
+		}
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.retries < 1 || k.retries > 6 {
+		t.Errorf("%d retries", k.retries)
+	}
+}

@@ -67,16 +67,9 @@ func (g *Held) LossOr(reason renewal.Reason) *Loss {
 	return &Loss{Cause: g.lease.Loss(reason), Of: of(g.Owner())}
 }
 
-// report reports a loss: of a Mutex once. What is lost while it lingers, or units while nobody uses them, nobody has lost.
+// report reports a loss. What is lost while it lingers, or units while nobody uses them, nobody has lost.
 func (g *Held) report(l *Loss) {
-	silent := len(l.Of) == 0 && (g.is(kept) || g.u != nil && !l.Unnamed)
-	if g.u == nil {
-		g.k.mu.Lock()
-		silent = silent || g.reported
-		g.reported = g.reported || !silent
-		g.k.mu.Unlock()
-	}
-	if !silent {
+	if len(l.Of) > 0 || !g.is(kept) && (g.u == nil || l.Unnamed) {
 		g.k.l.cfg.Reporter.Lost(g, l)
 	}
 }

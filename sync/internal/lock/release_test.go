@@ -135,17 +135,18 @@ func TestLate_AReleaseAfterTheDeadlineWithoutAnAnswer(t *testing.T) {
 	// Owner.Exit and Held.release, whose statement is lost.
 	g, k := o.g, o.g.k
 	exits(t, o, false, queue.Final)
-	g.endLease(o, k.l.leases.Now())
+	b := g.endLease(o, k.l.leases.Now())
 	k.mu.Lock()
 	k.q.Shrink(0)
-	g.stage = releasing
+	k.freeing = b
 	s := k.nextLocked()
+	b.n = s.N
 	k.mu.Unlock()
 	k.take(conversation.Event{Kind: conversation.Silence, N: s.N}, s, &lettucecompat.Answer{Err: context.Canceled})
 	k.l.landed()
 	k.l.unregister(g, nil)
 	mustRelease(t, p.mustAcquire(t, "k"))
-	if r := g.verdict(ReleaseResult{Unknown: true, Err: context.Canceled}); r.Lost == nil {
+	if r := k.resultOf(b, ReleaseResult{Unknown: true, Err: context.Canceled}); r.Lost == nil {
 		t.Errorf("released: %+v", r)
 	}
 	o.abandon()
@@ -161,9 +162,10 @@ func TestLate_AReleaseAfterTheDeadlineThatFindsTheLock(t *testing.T) {
 	defer o.abandon()
 	g := o.g
 	exits(t, o, false, queue.Final)
-	g.endLease(o, g.k.l.leases.Now()+time.Hour)
-	if r := g.release(false); !g.late || r.Lost != nil || r.Err != nil {
-		t.Errorf("late %v: %+v", g.late, r)
+	b := g.endLease(o, g.k.l.leases.Now()+time.Hour)
+	g.release(b, false)
+	if r := g.k.resultOf(b, ReleaseResult{}); !b.late || r.Lost != nil || r.Err != nil {
+		t.Errorf("late %v: %+v", b.late, r)
 	}
 }
 

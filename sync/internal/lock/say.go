@@ -140,9 +140,12 @@ func (k *Key) markLocked(wire *lettucecompat.Statement) {
 func (k *Key) renew(cmd *conversation.Command) (conversation.Event, lettucecompat.Answer) {
 	field := lettucecompat.NewField(k.l.cfg.ClientID, cmd.Since)
 	lease := k.set.times.Call
-	if k.renews.Swap(cmd.Since) == cmd.Since {
+	k.mu.Lock()
+	if k.longer {
 		lease = k.set.times.Lease
 	}
+	k.longer = true
+	k.mu.Unlock()
 	r := k.l.wire.Extend(context.Background(), lettucecompat.Renewal{Key: k.name, Field: field, Lease: lease}, k.set.Timeout)
 	e, a := conversation.Event{N: cmd.N}, lettucecompat.Answer{Outcome: r.Outcome, Err: r.Err}
 	switch r.Outcome {

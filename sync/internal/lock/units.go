@@ -27,8 +27,7 @@ type units struct {
 	deleted uint64  // the newest record of which somebody says that it was deleted on purpose
 	least   int64   // the capacity that counts
 	ended   Moment  // when units were given back last
-	next    *giving // not yet stated
-	freeing *giving // stated, and no answer shows that it is free
+	next    *giving // what is to be given back by the next command
 }
 
 func newUnits(s *Settings) *units {
@@ -204,11 +203,11 @@ func (k *Key) nextUnitsLocked() *conversation.Command {
 		switch {
 		case s.Keep < s.Have && before:
 			if k.u.next == nil {
-				k.u.next = &giving{g: k.cur.Load(), over: make(chan struct{})}
+				k.u.next = &giving{g: k.cur.Load()}
 			}
-			k.u.next.n, k.u.next.before, k.u.freeing, k.u.next = s.N, k.u.freeing, k.u.next, nil
+			k.u.next.n, k.u.next.before, k.freeing, k.u.next = s.N, k.freeing, k.u.next, nil
 		case k.u.next != nil && k.usableLocked() && !k.givesLocked(&d, now): // somebody has come in
-			k.u.next.end(ExitResult{HandedOff: true})
+			k.u.next.endLocked(ExitResult{HandedOff: true})
 			k.u.next = nil
 		}
 		if k.busyLocked(talk.State != conversation.Idle || k.flying > 0 || d.Units > 0 || d.Used > 0 || d.Lost) {

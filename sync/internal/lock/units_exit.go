@@ -167,29 +167,10 @@ func (o *Owner) exitUnits(ctx context.Context) ExitResult {
 	}
 }
 
-// giving is what is given back of a grant because somebody has left, until an answer shows that it is free.
-type giving struct {
-	g       *Held
-	n       uint64        // of the command that states it
-	by      []*Owner      // those who have left and are known by name
-	unnamed bool          // others have left
-	before  *giving       // stated before, without an answer: one to this shows that it is free, too
-	over    chan struct{} // closed when it is known how it ended
-	r       ExitResult    // that, or how the first answer failed; guarded by Key.mu
-}
-
-func (b *giving) end(r ExitResult) {
-	if b != nil {
-		b.r = r
-		close(b.over)
-		b.before.end(ExitResult{})
-	}
-}
-
 // giveBack lets somebody out, by unless nobody knows who it is, states what g has too much because of that, if it is not to
 // linger, and says how that ended.
 func (k *Key) giveBack(g *Held, by *Owner, mayBeHeld bool, outLocked func()) ExitResult {
-	limit := time.After(2 * k.set.Timeout)
+	limit := time.Now().Add(2 * k.set.Timeout)
 	k.mu.Lock()
 	outLocked()
 	_, lost := g.lease.Lost()
@@ -197,7 +178,7 @@ func (k *Key) giveBack(g *Held, by *Owner, mayBeHeld bool, outLocked func()) Exi
 	switch d := k.unitsDemandLocked(now); {
 	case k.usableLocked() && k.talk.Grant.Record == g.n && k.givesLocked(&d, now):
 		if k.u.next == nil {
-			k.u.next = &giving{g: g, over: make(chan struct{})}
+			k.u.next = &giving{g: g}
 		}
 		if by != nil {
 			k.u.next.by = append(k.u.next.by, by)
@@ -205,8 +186,8 @@ func (k *Key) giveBack(g *Held, by *Owner, mayBeHeld bool, outLocked func()) Exi
 			k.u.next.unnamed = true
 		}
 		b = k.u.next
-	case by == nil && k.talk.Unanswered() && k.u.freeing != nil && k.u.freeing.g == g: // another one has stated it meanwhile
-		b = k.u.freeing
+	case by == nil && k.talk.Unanswered() && k.freeing != nil && k.freeing.g == g: // another one has stated it meanwhile
+		b = k.freeing
 		b.unnamed = true
 	case by != nil && lost && g.loss == nil:
 		g.u.left = append(g.u.left, by)
@@ -214,7 +195,7 @@ func (k *Key) giveBack(g *Held, by *Owner, mayBeHeld bool, outLocked func()) Exi
 		g.u.unnamed = true
 	}
 	s := k.nextLocked()
-	mine := s != nil && b != nil && b == k.u.freeing
+	mine := s != nil && b != nil && b == k.freeing
 	k.mu.Unlock()
 	switch {
 	case mine:
@@ -227,15 +208,5 @@ func (k *Key) giveBack(g *Held, by *Owner, mayBeHeld bool, outLocked func()) Exi
 	} else if b == nil {
 		return ExitResult{HandedOff: true}
 	}
-	select {
-	case <-b.over:
-		return b.r
-	case <-limit:
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if b.r == (ExitResult{}) {
-		return ExitResult{ReleaseResult: ReleaseResult{Err: errUnanswered, Unknown: true}}
-	}
-	return b.r
+	return k.await(context.Background(), b, limit)
 }

@@ -41,27 +41,19 @@ func (g *Held) unused() bool {
 	return unused
 }
 
-// missingLocked is why a release has found nothing.
-func (g *Held) missingLocked() renewal.Cause {
-	switch {
-	case !time.Now().Before(g.lease.Deadline()):
-		return g.lease.Loss(renewal.ReasonDeadline)
-	case g.k.forcedLocked():
-		return g.lease.Loss(renewal.ReasonForced)
+// forcedLocked reports whether somebody has said that g was deleted on purpose, and nothing has shown it since.
+func (g *Held) forcedLocked() bool {
+	if g.u == nil {
+		return g.said()
 	}
-	c := g.lease.Loss(renewal.ReasonGone)
-	c.By = ByRelease
-	return c
+	return g.k.u.deleted >= g.k.u.lastShown
 }
-
-// forcedLocked reports whether somebody has said that the units were deleted on purpose, and no answer has shown them since.
-func (k *Key) forcedLocked() bool { return k.u.deleted >= k.u.lastShown }
 
 // lostUnits is Lost.
 func (g *Held) lostUnits(c renewal.Cause) {
 	k, gone := g.k, c.Reason == renewal.ReasonGone
 	k.mu.Lock()
-	if gone && k.forcedLocked() {
+	if gone && g.forcedLocked() {
 		c.Reason, c.By = renewal.ReasonForced, ""
 	}
 	l := &Loss{Cause: c}
@@ -75,7 +67,7 @@ func (g *Held) lostUnits(c renewal.Cause) {
 	k.q.Lose(g.n) // lets nobody in: there are no units before others are stated
 	k.u.lossy.Store(true)
 	l.Unnamed = g.u.unnamed || k.q.Demand().Lost
-	k.u.next.end(ExitResult{ReleaseResult: ReleaseResult{Lost: l}})
+	k.u.next.endLocked(ExitResult{ReleaseResult: ReleaseResult{Lost: l}})
 	k.u.next = nil
 	k.mu.Unlock()
 	for _, o := range owners {

@@ -1,7 +1,6 @@
 package lock
 
 import (
-	"cmp"
 	"context"
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
@@ -59,7 +58,7 @@ func (k *Key) takeUnits(e conversation.Event, s *conversation.Command, a *lettuc
 		k.answer = nil // what was heard before is not why anybody waits now
 	}
 	called := more && (e.Kind == conversation.Called || before.InLine && s != nil)
-	failed, givenUp, missing := k.freedLocked(s, e, f, a)
+	back := k.freedLocked(s, e, f, a, 0)
 	switch {
 	case s != nil && s.N > k.tryAfter && k.unitsLocked() > 0 && !k.usableLocked(): // and its next answer has no end
 		k.q.Refuse(errLate)
@@ -101,44 +100,7 @@ func (k *Key) takeUnits(e conversation.Event, s *conversation.Command, a *lettuc
 	if called {
 		r.Called(k, s != nil)
 	}
-	switch {
-	case failed != nil:
-		r.ReleaseFailed(failed.g, cmp.Or(a.Err, errVoid))
-	case givenUp != nil:
-		r.ReleaseGivenUp(givenUp.g)
-	case missing != nil:
-		missing.g.report(missing.r.Lost)
-	}
-}
-
-// freedLocked concludes how what is given back has ended, and returns of which grant that has failed for the first time, was
-// given up, or was not there. The others are as in take, and f is what e means. The answer to a command of before, which a call
-// has overtaken, says nothing of that.
-func (k *Key) freedLocked(s *conversation.Command, e conversation.Event, f conversation.Effect, a *lettucecompat.Answer) (failed, givenUp, missing *giving) {
-	b, r := k.u.freeing, ExitResult{}
-	switch {
-	case b == nil || s == nil && f != conversation.GivenUp || s != nil && s.N < b.n:
-		return nil, nil, nil
-	case f == conversation.GivenUp:
-		givenUp = b
-	case e.Kind == conversation.Silence || e.Kind == conversation.Failed:
-		if b.r.Err == nil {
-			b.r.ReleaseResult = ReleaseResult{Err: cmp.Or(a.Err, errVoid), Unknown: a.Outcome == lettucecompat.OutcomeUnknown}
-			if b.before == nil {
-				failed = b
-			}
-		}
-		return failed, nil, nil
-	case f == conversation.Vanished && b.g == k.cur.Load() && b.r.Err == nil: // those who have not left are notified of the same loss
-		r.Lost = &Loss{Cause: b.g.missingLocked(), Of: b.by, Unnamed: b.unnamed}
-		b.g.u.left, b.g.u.unnamed = append(b.g.u.left, b.by...), b.g.u.unnamed || b.unnamed
-	case f == conversation.Missing:
-		r.Lost = &Loss{Cause: b.g.missingLocked(), Of: b.by, Unnamed: b.unnamed}
-		missing = b
-	}
-	b.end(r)
-	k.u.freeing = nil
-	return nil, givenUp, missing
+	k.reportFreed(back)
 }
 
 // unitsForced notes that somebody says, and anybody can, that record n was deleted on purpose. A renewal asks Redis.
