@@ -34,7 +34,7 @@ func TestReplicasBehindSentinel(t *testing.T) {
 			}
 			mu, err := m.NewMutex(anteroom.LockConfig{
 				Key: "order:" + name, LeaseTime: pace.Scale(5 * time.Second), WatchdogPeriod: time.Second,
-				Replicas: replicas, ReplicaTimeout: pace.Scale(300 * time.Millisecond), Fencing: true,
+				Replicas: replicas, ReplicaTimeout: min(pace.Scale(300*time.Millisecond), 4*time.Second), Fencing: true, // below the client's ReadTimeout
 			})
 			must(t, err)
 			return mu

@@ -180,6 +180,7 @@ func read(r *rig) { r.renew(r.victim.read().granted()) }
 func (r *rig) renew(h *call) {
 	next := r.rival.acquire()
 	r.standing(r.rival)
+	eventually("the hold has its whole lease", func() bool { return r.check.PTTL(bg, lockKey).Val() > r.stretched(lease)*3/4 }) // the first lease is never stretched
 	r.strike()
 	r.healLater()
 	if r.lost("hold", h) {
