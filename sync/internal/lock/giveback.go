@@ -30,11 +30,11 @@ type giving struct {
 	before  *giving  // stated before, without an answer: one to this shows how it ended, too
 
 	// Guarded by Key.mu.
-	ended  bool
-	told   bool          // its loss was reported
-	r      ExitResult    // how it ended, or how the first answer failed
-	failed bool          // that has
-	over   chan struct{} // closed at the end; nil: nobody waits for that
+	ended    bool
+	reported bool          // its loss was reported
+	r        ExitResult    // how it ended, or how the first answer failed
+	failed   bool          // that has
+	over     chan struct{} // closed at the end; nil: nobody waits for that
 }
 
 // whose returns who has left and is known by name.
@@ -102,7 +102,7 @@ func (k *Key) freedLocked(cmd *conversation.Command, e conversation.Event, f con
 	switch {
 	case f == conversation.Vanished && g.u != nil && g == k.cur.Load() && !b.failed: // those who have not left are notified of the same loss
 		r.Lost = g.missingLocked(b, expired)
-		g.u.left, g.u.unnamed, b.told = append(g.u.left, b.by...), g.u.unnamed || b.unnamed, true
+		g.u.left, g.u.unnamed, b.reported = append(g.u.left, b.by...), g.u.unnamed || b.unnamed, true
 	case notThere && !expired, e.Kind == conversation.Lost && g.u == nil && g.leavesLocked():
 		r.Lost = g.missingLocked(b, false)
 	case lapsed:
@@ -113,8 +113,8 @@ func (k *Key) freedLocked(cmd *conversation.Command, e conversation.Event, f con
 		}
 	}
 	b.endLocked(r)
-	if r.Lost != nil && !b.told && g.bequestLocked() == nil { // a ticket may have been resumed since: who waits for b says so
-		b.told, n.lost = true, r.Lost
+	if r.Lost != nil && !b.reported && g.bequestLocked() == nil { // a ticket may have been resumed since: who waits for b says so
+		b.reported, n.lost = true, r.Lost
 	}
 	return n
 }
@@ -202,13 +202,13 @@ func (k *Key) resultOf(b *giving, otherwise ReleaseResult) ExitResult {
 	if b.late && !b.ended {
 		b.endLocked(ExitResult{ReleaseResult: ReleaseResult{Lost: b.g.missingLocked(b, true)}})
 	}
-	r, told := b.r, b.told
+	r, reported := b.r, b.reported
 	if !b.ended && !b.failed {
 		r.ReleaseResult = otherwise
 	}
-	b.told = told || r.Lost != nil
+	b.reported = reported || r.Lost != nil
 	k.mu.Unlock()
-	if r.Lost != nil && !told {
+	if r.Lost != nil && !reported {
 		b.g.report(r.Lost)
 	}
 	return r
