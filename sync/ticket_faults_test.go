@@ -101,6 +101,18 @@ func TestTaking_DetachOfALockThatIsGoneAtTheRepetition(t *testing.T) {
 			}
 		})
 	})
+	t.Run("deleted, and repeated after the deadline", func(t *testing.T) {
+		bubble(t, func(t *testing.T, s *embedded) {
+			a, _, _ := s.two(t)
+			h := acquire(t, a.Mutex("k"), anteroom.Lease(10*time.Second))
+			time.Sleep(time.Until(h.Deadline()) - 10*time.Millisecond)
+			s.net.OnRequest("ticket.", 1, faultnet.Swallowed)
+			time.AfterFunc(5*time.Millisecond, func() { s.Del("k") })
+			if _, err := h.Detach(bg, time.Minute); !errors.Is(err, anteroom.ErrLost) {
+				t.Errorf("%v, want a loss: the ticket's time is not over, and nothing is there", err)
+			}
+		})
+	})
 	t.Run("young, CommandTimeout 3 s", func(t *testing.T) {
 		bubble(t, func(t *testing.T, s *embedded) {
 			a, _ := manager(t, s.client(), anteroom.Config{CommandTimeout: 3 * time.Second})
