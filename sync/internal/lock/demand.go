@@ -114,6 +114,9 @@ func (k *Key) takeLocked(demand conversation.Demand, now Moment) (conversation.C
 func (k *Key) sendsLocked(cmd *conversation.Command, now Moment) {
 	k.flying++
 	k.l.flying.Add(1)
+	if b := k.freeing; b != nil && b.n == 0 && cmd.Keep == 0 {
+		b.n = cmd.N
+	}
 	if cmd.Have > 0 {
 		k.knew = now
 	}

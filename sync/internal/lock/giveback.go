@@ -22,18 +22,18 @@ type ReleaseResult struct {
 // giving is what is given back of a grant because somebody has left, until it is known how that ended.
 type giving struct {
 	g       *Held
-	n       uint64   // of the command that states it
 	by      []*Owner // of units: those who have left and are known by name. Of a Mutex see Held.by
 	unnamed bool     // others have left
-	late    bool     // of a Mutex: the owner has left after the deadline, or after the loss
-	lost    bool     // after the loss, which Held.Lost reports: nothing is stated for b
-	before  *giving  // stated before, without an answer: one to this shows how it ended, too
+	late    bool     // of a Mutex: the owner has left after the deadline
+	lost    bool     // of a Mutex: after the loss, which Held.Lost reports. Nothing is stated
 
 	// Guarded by Key.mu.
+	n        uint64        // of the command that states it; 0: another one is unanswered, and it is stated after that
+	before   *giving       // stated before, without an answer
+	failure  ReleaseResult // why the first answer is missing; nil Err: it is not
 	ended    bool
-	reported bool          // its loss was reported
-	r        ExitResult    // how it ended, or how the first answer failed
-	failed   bool          // that has
+	r        ExitResult    // how
+	reported bool          // the loss in r is reported, or somebody else does
 	over     chan struct{} // closed at the end; nil: nobody waits for that
 }
 
@@ -45,91 +45,97 @@ func (b *giving) whose() []*Owner {
 	return b.by
 }
 
-// endLocked notes how b has ended. It is known then that all that was stated before is free.
+// endLocked notes how b has ended, once.
 func (b *giving) endLocked(r ExitResult) {
-	for ; b != nil && !b.ended; b, r = b.before, (ExitResult{}) {
-		if b.r, b.ended = r, true; b.over != nil {
-			close(b.over)
-		}
+	if b == nil || b.ended {
+		return
+	}
+	if b.r, b.ended = r, true; b.over != nil {
+		close(b.over)
 	}
 }
 
-// freed is what there is to report of what was given back.
-type freed struct {
-	b       *giving
-	err     error // the first answer is missing, or is that
+// news is what there is to report of what was given back.
+type news struct {
+	of      *Held
+	failure error // why the first answer is missing
 	givenUp bool  // nothing shows how it ended, and by now nothing is left of it
 	lost    *Loss // it was not there
 }
 
 // freedLocked notes how what is given back has ended, if e shows that, of which f is the effect. cmd is what e answers, if it is an
-// answer, and a that as it came; the mark is until when Redis was to keep what was given back. What holds for an exit:
+// answer, and a that as it came; mark is until when Redis was to keep what was given back. What holds for an exit:
 //
 //	what is heard                                    | before the deadline | after it
-//	-------------------------------------------------+---------------------+----------------------------
+//	-------------------------------------------------+---------------------+--------------------------
 //	an answer to the release: it was there           | released            | released
 //	before the deadline: it was not                  | lost: gone, forced  | –
-//	after it: it was not; or all has ended by itself | lost: deadline; the error, where the first answer was one
+//	after it: it was not; or all has ended by itself | lost: deadline. The failure, if there was one before
+//	the same, while its ticket lasts                 | lost: gone, forced  | lost: deadline
 //	an answer to what was stated since               | released            | lost: deadline
-//	nothing (yet)                                    | the error           | lost: deadline
+//	nothing (yet)                                    | the failure         | lost: deadline
 //
-// After the deadline nobody can rely on the lock. What is repeated is not lost where it finds nothing: the command before may have taken
-// effect. A ticket gets nothing from who has left after the deadline.
-func (k *Key) freedLocked(cmd *conversation.Command, e conversation.Event, f conversation.Effect, a *lettucecompat.Answer, mark Moment) freed {
+// After the deadline nobody can rely on the lock, and a ticket gets nothing from who leaves then. A repetition that names no units finds
+// nothing where the command before has taken effect, so that it finds nothing is no loss, unless a mark should be there.
+func (k *Key) freedLocked(cmd *conversation.Command, e conversation.Event, f conversation.Effect, a *lettucecompat.Answer, mark Moment) news {
 	b := k.freeing
-	if b == nil {
-		return freed{}
+	if b == nil || b.n == 0 && f != conversation.Vanished && f != conversation.GivenUp {
+		return news{}
 	}
 	g := b.g
-	answers := cmd != nil && cmd.N >= b.n // else a call has overtaken the command
+	answers := cmd != nil && b.n > 0 && cmd.N >= b.n // else a call has overtaken the command
 	if answers && (e.Kind == conversation.Silence || e.Kind == conversation.Failed) {
-		return freed{b: b, err: b.failLocked(a)}
+		return b.failLocked(a)
 	}
 	own := answers && cmd.Have > 0 && cmd.Keep == 0 && e.Kind < conversation.Lost
-	known := answers || f == conversation.GivenUp
-	if g.u == nil { // a call, too, shows how it ended
-		known = own || k.openLocked() != g.n
-	}
+	// Of a Mutex a call, too, shows that: the record is not open any more. Of units only some may have been given back.
+	known := own || f == conversation.GivenUp || g.u != nil && answers || g.u == nil && k.openLocked() != g.n
 	if !known {
-		return freed{}
+		return news{}
 	}
 	k.freeing = nil
-	notThere := f == conversation.Missing && (cmd.Have > 0 || k.l.now() < mark)
+	if g.u == nil && f == conversation.Vanished { // its lease was ended: no Lost comes that would let the key go on
+		k.talk, _ = k.talk.Handle(conversation.Event{Kind: conversation.Exited, N: g.n}, k.l.moment())
+	}
+	beside := g.u != nil && f == conversation.Vanished && g == k.cur.Load() && b.failure.Err == nil // others are inside, who are notified
+	notThere := f == conversation.Missing && (cmd.Have > 0 || k.l.now() < mark) || g.u == nil && f == conversation.Vanished
 	expired := !time.Now().Before(g.lease.Deadline())
-	n := freed{b: b}
-	lapsed := notThere || f == conversation.GivenUp || b.late && (!own || g.bequestLocked() != nil)
-	var r ExitResult
+	toTicket := g.u == nil && e.Kind == conversation.Lost && g.leavesLocked()
+	n, r := news{of: g}, ExitResult{}
 	switch {
-	case f == conversation.Vanished && g.u != nil && g == k.cur.Load() && !b.failed: // those who have not left are notified of the same loss
+	case beside:
 		r.Lost = g.missingLocked(b, expired)
 		g.u.left, g.u.unnamed, b.reported = append(g.u.left, b.by...), g.u.unnamed || b.unnamed, true
-	case notThere && !expired, e.Kind == conversation.Lost && g.u == nil && g.leavesLocked():
+	case notThere && !expired, toTicket:
 		r.Lost = g.missingLocked(b, false)
-	case lapsed:
-		if n.givenUp = b.failed; b.failed && !b.late {
-			r = b.r
-		} else {
-			r.Lost = g.missingLocked(b, true)
-		}
+	case !own && b.late, own && b.late && g.bequestLocked() != nil:
+		r.Lost = g.missingLocked(b, true)
+		n.givenUp = !own && b.failure.Err != nil
+	case (notThere || f == conversation.GivenUp) && b.failure.Err != nil:
+		r.ReleaseResult, n.givenUp = b.failure, true
+	case notThere, f == conversation.GivenUp:
+		r.Lost = g.missingLocked(b, true)
 	}
 	b.endLocked(r)
-	if r.Lost != nil && !b.reported && g.bequestLocked() == nil { // a ticket may have been resumed since: who waits for b says so
-		b.reported, n.lost = true, r.Lost
+	for r.Lost = nil; b.before != nil; b.before = b.before.before { // free, too, or given up
+		b.before.endLocked(r)
+	}
+	if b.r.Lost != nil && !b.reported && g.bequestLocked() == nil { // a ticket may have been resumed since: who waits for b says so
+		b.reported, n.lost = true, b.r.Lost
 	}
 	return n
 }
 
-// failLocked notes that an answer to what states b was none, and returns why if it was the first.
-func (b *giving) failLocked(a *lettucecompat.Answer) error {
-	if b.failed {
-		return nil
+// failLocked notes that an answer to what states b is none.
+func (b *giving) failLocked(a *lettucecompat.Answer) (n news) {
+	if b.failure.Err != nil {
+		return news{}
 	}
-	b.failed = true
-	b.r.Err, b.r.Unknown = cmp.Or(a.Err, errVoid), a.Outcome == lettucecompat.OutcomeUnknown
-	if b.before != nil { // that has failed, too
-		return nil
+	b.failure = ReleaseResult{Err: cmp.Or(a.Err, errVoid), Unknown: a.Outcome == lettucecompat.OutcomeUnknown}
+	if b.before == nil { // else that has failed, too, and it was reported
+		n = news{of: b.g, failure: b.failure.Err}
 	}
-	return b.r.Err
+	return n
 }
 
 // missingLocked is the loss of what b gives back: Redis did not have it, or the deadline was over.
@@ -146,20 +152,17 @@ func (g *Held) missingLocked(b *giving, expired bool) *Loss {
 	return l
 }
 
-// reportFreed reports what freedLocked has found. Who waits does not wait for an Observer that is slow.
-func (k *Key) reportFreed(f freed) {
+// reportFreed reports n. What comes next was sent before: nobody waits for an Observer that is slow.
+func (k *Key) reportFreed(n news) {
 	r := k.l.cfg.Reporter
-	if f.err != nil || f.givenUp || f.lost != nil {
-		k.kick()
+	if n.failure != nil {
+		r.ReleaseFailed(n.of, n.failure)
 	}
-	if f.err != nil {
-		r.ReleaseFailed(f.b.g, f.err)
+	if n.givenUp {
+		r.ReleaseGivenUp(n.of)
 	}
-	if f.givenUp {
-		r.ReleaseGivenUp(f.b.g)
-	}
-	if f.lost != nil {
-		f.b.g.report(f.lost)
+	if n.lost != nil {
+		n.of.report(n.lost)
 	}
 }
 
@@ -199,14 +202,18 @@ func (k *Key) resultOf(b *giving, otherwise ReleaseResult) ExitResult {
 		return ExitResult{ReleaseResult: ReleaseResult{Lost: b.g.LossOr(renewal.ReasonDeadline)}}
 	}
 	k.mu.Lock()
-	if b.late && !b.ended {
+	if b.late {
 		b.endLocked(ExitResult{ReleaseResult: ReleaseResult{Lost: b.g.missingLocked(b, true)}})
 	}
 	r, reported := b.r, b.reported
-	if !b.ended && !b.failed {
+	switch {
+	case b.ended:
+		b.reported = reported || r.Lost != nil
+	case b.failure.Err != nil:
+		r.ReleaseResult = b.failure
+	default:
 		r.ReleaseResult = otherwise
 	}
-	b.reported = reported || r.Lost != nil
 	k.mu.Unlock()
 	if r.Lost != nil && !reported {
 		b.g.report(r.Lost)

@@ -72,7 +72,6 @@ func (k *Key) newGrantLocked() *Held {
 	if k.u == nil && k.took == g.n && k.takes.From != "" {
 		g.from, g.mark = k.takes, k.takes.until
 	}
-	k.longer = false
 	k.cur.Store(g)
 	k.l.register(g)
 	if k.u == nil && k.deleted.Load() == g.n {

@@ -10,13 +10,18 @@ import (
 // This file is what an answer, a message, the time or a loss means for the key of a Mutex.
 
 // hear takes in an event, and carries out what that means. Its caller then calls speak or kick.
-func (k *Key) hear(e conversation.Event) { k.take(e, nil, nil) }
+func (k *Key) hear(e conversation.Event) {
+	if _, n := k.take(e, nil, nil); n != (news{}) {
+		k.kick()
+		k.reportFreed(n)
+	}
+}
 
-// take is hear. cmd is what e answers, if it is an answer, and a that as it came. settled: there is nothing to state because of it.
-func (k *Key) take(e conversation.Event, cmd *conversation.Command, a *lettucecompat.Answer) (settled bool) {
+// take is hear, but for the report of what was given back. cmd is what e answers, if it is an answer, and a that as it came. settled: there
+// is nothing to state because of it.
+func (k *Key) take(e conversation.Event, cmd *conversation.Command, a *lettucecompat.Answer) (settled bool, n news) {
 	if k.u != nil {
-		k.takeUnits(e, cmd, a)
-		return false
+		return false, k.takeUnits(e, cmd, a)
 	}
 	if e.Contended {
 		k.noteContended(e.Record)
@@ -32,7 +37,7 @@ func (k *Key) take(e conversation.Event, cmd *conversation.Command, a *lettuceco
 	if !k.busy && k.talk.State != conversation.Idle && !k.stirLocked() {
 		k.talk = before
 		k.mu.Unlock()
-		return false
+		return false, news{}
 	}
 	got := k.talk.Grant.Record
 	if e.Kind == conversation.Has && e.Record == k.took && e.Record == got {
@@ -41,6 +46,9 @@ func (k *Key) take(e conversation.Event, cmd *conversation.Command, a *lettuceco
 	called := got != had && k.unitsLocked() > 0 && got != k.took && (cmd == nil || cmd.InLine && cmd.Keep > 0 && got != cmd.N)
 	if called { // another client had it; the answer that says so may be still to come
 		k.pauseLinger()
+	}
+	if k.talk.State != conversation.Fresh {
+		k.longer = false
 	}
 	if cmd != nil {
 		k.flying--
@@ -56,7 +64,7 @@ func (k *Key) take(e conversation.Event, cmd *conversation.Command, a *lettuceco
 			g.mark = 0 // Redis has it, or there is none
 		}
 	}
-	back := k.freedLocked(cmd, e, f, a, mark)
+	n = k.freedLocked(cmd, e, f, a, mark)
 	settled = f == conversation.Granted && k.enterLocked()
 	switch {
 	case !k.talk.InLine:
@@ -68,11 +76,10 @@ func (k *Key) take(e conversation.Event, cmd *conversation.Command, a *lettuceco
 	if f == conversation.Vanished { // of g, which was granted
 		g.lease.Lose(renewal.Cause{Reason: renewal.ReasonGone})
 	}
-	k.reportFreed(back)
 	if called {
 		k.l.cfg.Reporter.Called(k, cmd != nil)
 	}
-	return settled
+	return settled, n
 }
 
 // enterLocked makes the grant that Redis has given, and lets the first in. Where nobody may come in, or nobody wants it any

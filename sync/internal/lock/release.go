@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"context"
 	"time"
 
 	"github.com/anteroom/anteroom/sync/internal/conversation"
@@ -17,7 +18,7 @@ func (g *Held) endLease(o *Owner, now time.Duration) *giving {
 	g.k.mu.Lock()
 	defer g.k.mu.Unlock()
 	g.by = o
-	return &giving{g: g, late: late || !ended, lost: !ended}
+	return &giving{g: g, late: late, lost: !ended}
 }
 
 // release gives b back, which endLease has returned, for an owner that has exited or that never came, and returns after the first
@@ -32,29 +33,30 @@ func (g *Held) release(b *giving, mayBeHeld bool) {
 		if left := g.minHoldLeft(now); left > 0 { // a release and not a turn: only that can be repeated with the mark
 			g.mark = now + left
 		}
-		if t := g.bequestLocked(); t != nil && !b.late { // a ticket of a lost hold is nobody's
+		if t := g.bequestLocked(); t != nil && !b.late && !b.lost { // a ticket of a lost hold is nobody's
 			g.mark = max(g.mark, t.until)
 		}
 	}
 	var cmd *conversation.Command
+	states := !b.lost && has
 	switch {
-	case b.lost:
-	case !has: // a confirmation of a place has found it gone: nothing is there that MinHold would keep
+	case states:
+		b.before, k.freeing = k.freeing, b
+		cmd = k.nextLocked()
+	case !b.lost: // a confirmation of a place has found it gone: nothing is there that MinHold would keep
 		b.endLocked(ExitResult{ReleaseResult: ReleaseResult{Lost: g.missingLocked(b, false)}})
 		k.talk, _ = k.talk.Handle(conversation.Event{Kind: conversation.Exited, N: g.n}, k.l.moment())
-	default:
-		b.before, k.freeing = k.freeing, b
-		if cmd = k.nextLocked(); cmd != nil {
-			b.n = cmd.N
-		}
 	}
 	k.mu.Unlock()
 	defer k.l.unregister(g, nil)
-	if cmd == nil {
+	switch {
+	case cmd != nil:
+		k.say(cmd, mayBeHeld)
+	case states: // after the answer to what is unanswered
+		k.await(context.Background(), b, time.Now().Add(2*k.set.Timeout))
+	default:
 		g.exited()
 		k.kick()
-	} else {
-		k.say(cmd, mayBeHeld)
 	}
 	k.resultOf(b, ReleaseResult{}) // reports a loss, also if nobody waits for it
 }

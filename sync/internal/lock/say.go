@@ -48,26 +48,27 @@ func (k *Key) next() *conversation.Command {
 
 // say sends cmd, takes in the answer, and sends what comes next.
 func (k *Key) say(cmd *conversation.Command, mayBeHeld bool) lettucecompat.Answer {
-	a, settled := k.send(cmd, mayBeHeld)
+	a, settled, n := k.send(cmd, mayBeHeld)
 	if !settled {
 		k.kick()
 	}
 	k.l.landed()
+	k.reportFreed(n)
 	return a
 }
 
 // send is say up to the answer.
-func (k *Key) send(cmd *conversation.Command, mayBeHeld bool) (a lettucecompat.Answer, settled bool) {
+func (k *Key) send(cmd *conversation.Command, mayBeHeld bool) (a lettucecompat.Answer, settled bool, n news) {
 	k.l.wire.Subscribe()
 	e, a := k.ask(cmd, mayBeHeld)
-	settled = k.take(e, cmd, &a)
+	settled, n = k.take(e, cmd, &a)
 	if a.Outcome == lettucecompat.OutcomeOK || a.Err != nil { // else nothing was sent
 		k.report(a.Err)
 	}
 	if cmd.Want > 0 && !cmd.Seize {
 		k.carryOut(k.refuse(cmd, &a))
 	}
-	return a, settled
+	return a, settled, n
 }
 
 // report reports that a statement had no usable answer, or that it had one.

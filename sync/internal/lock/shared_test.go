@@ -586,7 +586,7 @@ func TestShared_S22_ALostMessage(t *testing.T) {
 	begin := time.Now()
 	all.Go(func() { mustGive(t, b.mustTake(t, writes)) })
 	eventually(t, "the gate is closed", func() bool { return k.q.Demand().Contended })
-	if d := time.Since(begin); !pace.Within(d, 1500*time.Millisecond) {
+	if d := time.Since(begin); !pace.Within(d, 5*time.Second) { // the next renewal comes after ten
 		t.Errorf("after %v", d)
 	}
 	a.unsubscribed.Store(false)

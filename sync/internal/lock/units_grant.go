@@ -67,6 +67,9 @@ func (g *Held) lostUnits(c renewal.Cause) {
 	k.q.Lose(g.n) // lets nobody in: there are no units before others are stated
 	k.u.lossy.Store(true)
 	l.Unnamed = g.u.unnamed || k.q.Demand().Lost
+	if k.u.next != nil {
+		k.u.next.reported = true
+	}
 	k.u.next.endLocked(ExitResult{ReleaseResult: ReleaseResult{Lost: l}})
 	k.u.next = nil
 	k.mu.Unlock()

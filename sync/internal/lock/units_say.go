@@ -34,7 +34,7 @@ func (k *Key) askUnits(cmd *conversation.Command, mayBeHeld bool) (conversation.
 }
 
 // takeUnits is take for units. s is what e answers, if it is an answer, and a that as it came.
-func (k *Key) takeUnits(e conversation.Event, s *conversation.Command, a *lettucecompat.Answer) {
+func (k *Key) takeUnits(e conversation.Event, s *conversation.Command, a *lettucecompat.Answer) (n news) {
 	k.mu.Lock()
 	before, used, had := k.talk, k.u.use, k.unitsLocked()
 	of := int64(0)
@@ -47,7 +47,7 @@ func (k *Key) takeUnits(e conversation.Event, s *conversation.Command, a *lettuc
 	if !k.busy && k.talk.State != conversation.Idle && !k.stirLocked() {
 		k.talk, k.u.use = before, used
 		k.mu.Unlock()
-		return
+		return news{}
 	}
 	now, g := k.talk.Grant, k.cur.Load()
 	more := k.unitsLocked() > had || k.unitsLocked() > 0 && k.u.of < used.of
@@ -58,7 +58,7 @@ func (k *Key) takeUnits(e conversation.Event, s *conversation.Command, a *lettuc
 		k.answer = nil // what was heard before is not why anybody waits now
 	}
 	called := more && (e.Kind == conversation.Called || before.InLine && s != nil)
-	back := k.freedLocked(s, e, f, a, 0)
+	n = k.freedLocked(s, e, f, a, 0)
 	switch {
 	case s != nil && s.N > k.tryAfter && k.unitsLocked() > 0 && !k.usableLocked(): // and its next answer has no end
 		k.q.Refuse(errLate)
@@ -100,7 +100,7 @@ func (k *Key) takeUnits(e conversation.Event, s *conversation.Command, a *lettuc
 	if called {
 		r.Called(k, s != nil)
 	}
-	k.reportFreed(back)
+	return n
 }
 
 // unitsForced notes that somebody says, and anybody can, that record n was deleted on purpose. A renewal asks Redis.
