@@ -64,16 +64,18 @@ type news struct {
 }
 
 // freedLocked notes how what is given back has ended, if e shows that, of which f is the effect. cmd is what e answers, if it is an
-// answer, and a that as it came; mark is until when Redis was to keep what was given back. What holds for an exit:
+// answer, and a that as it came; mark is until when Redis was to keep what was given back. What it means:
 //
-//	what is heard                                    | before the deadline | after it
-//	-------------------------------------------------+---------------------+--------------------------
-//	an answer to the release: it was there           | released            | released
-//	before the deadline: it was not                  | lost: gone, forced  | –
-//	after it: it was not; or all has ended by itself | lost: deadline. The failure, if there was one before
-//	the same, while its ticket lasts                 | lost: gone, forced  | lost: deadline
-//	an answer to what was stated since               | released            | lost: deadline
-//	nothing (yet)                                    | the failure         | lost: deadline
+//	what is heard                                    | exit before the deadline     | exit after it
+//	-------------------------------------------------+------------------------------+---------------
+//	an answer to the release: it was there           | released                     | released
+//	before the deadline: it was not                  | lost: gone, forced           | –
+//	after it: it was not; or all has ended by itself | lost: deadline; if the first | lost: deadline
+//	                                                 | answer is missing, that      |
+//	it was not, nor its ticket, whose time is not    | lost: gone, forced           | lost: deadline
+//	over                                             |                              |
+//	an answer to what was stated since               | released                     | lost: deadline
+//	nothing (yet): see resultOf                      | why the first is missing     | lost: deadline
 //
 // After the deadline nobody can rely on the lock, and a ticket gets nothing from who leaves then. A repetition that names no units finds
 // nothing where the command before has taken effect, so that it finds nothing is no loss, unless a mark should be there.
@@ -97,20 +99,21 @@ func (k *Key) freedLocked(cmd *conversation.Command, e conversation.Event, f con
 	if g.u == nil && f == conversation.Vanished { // its lease was ended: no Lost comes that would let the key go on
 		k.talk, _ = k.talk.Handle(conversation.Event{Kind: conversation.Exited, N: g.n}, k.l.moment())
 	}
-	beside := g.u != nil && f == conversation.Vanished && g == k.cur.Load() && b.failure.Err == nil // others are inside, who are notified
-	notThere := f == conversation.Missing && (cmd.Have > 0 || k.l.now() < mark) || g.u == nil && f == conversation.Vanished
+	// Others are inside, who are notified of the same loss, unless they were.
+	beside := g.u != nil && f == conversation.Vanished && g == k.cur.Load() && b.failure.Err == nil && g.loss == nil
+	notThere := f == conversation.Missing && (cmd.Have > 0 || k.l.now() < mark) || f == conversation.Vanished && (g.u == nil || g.loss != nil)
 	expired := !time.Now().Before(g.lease.Deadline())
-	toTicket := g.u == nil && e.Kind == conversation.Lost && g.leavesLocked()
+	ticketGone := g.u == nil && e.Kind == conversation.Lost && !b.late && g.leavesLocked()
 	n, r := news{of: g}, ExitResult{}
 	switch {
 	case beside:
 		r.Lost = g.missingLocked(b, expired)
 		g.u.left, g.u.unnamed, b.reported = append(g.u.left, b.by...), g.u.unnamed || b.unnamed, true
-	case notThere && !expired, toTicket:
+	case notThere && !expired, ticketGone:
 		r.Lost = g.missingLocked(b, false)
-	case !own && b.late, own && b.late && g.bequestLocked() != nil:
+	case b.late && (!own || g.bequestLocked() != nil):
 		r.Lost = g.missingLocked(b, true)
-		n.givenUp = !own && b.failure.Err != nil
+		n.givenUp = f == conversation.GivenUp && b.failure.Err != nil
 	case (notThere || f == conversation.GivenUp) && b.failure.Err != nil:
 		r.ReleaseResult, n.givenUp = b.failure, true
 	case notThere, f == conversation.GivenUp:
@@ -132,7 +135,7 @@ func (b *giving) failLocked(a *lettucecompat.Answer) (n news) {
 		return news{}
 	}
 	b.failure = ReleaseResult{Err: cmp.Or(a.Err, errVoid), Unknown: a.Outcome == lettucecompat.OutcomeUnknown}
-	if b.before == nil { // else that has failed, too, and it was reported
+	if b.before == nil || b.before.g != b.g || b.before.failure.Err == nil { // else that was reported
 		n = news{of: b.g, failure: b.failure.Err}
 	}
 	return n
@@ -169,7 +172,7 @@ func (k *Key) reportFreed(n news) {
 // await waits until it is known how b has ended, at most until limit or ctx ends, and returns that, or what is known by then. A ctx that
 // has ended waits for nothing.
 func (k *Key) await(ctx context.Context, b *giving, limit time.Time) ExitResult {
-	otherwise := ReleaseResult{Err: errUnanswered, Unknown: true}
+	otherwise, had := ReleaseResult{Err: errUnanswered, Unknown: true}, ctx.Err() != nil
 	if over := k.over(b); over != nil {
 		t := time.NewTimer(time.Until(limit))
 		defer t.Stop()
@@ -177,7 +180,9 @@ func (k *Key) await(ctx context.Context, b *giving, limit time.Time) ExitResult 
 		case <-over:
 		case <-t.C:
 		case <-ctx.Done():
-			otherwise.Err = context.Cause(ctx)
+			if !had {
+				otherwise.Err = context.Cause(ctx)
+			}
 		}
 	}
 	return k.resultOf(b, otherwise)

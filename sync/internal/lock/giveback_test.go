@@ -265,3 +265,61 @@ func TestGiveBack_GivenUpWithWhatWasBefore(t *testing.T) {
 	}
 	mustGive(t, s)
 }
+
+// A permit that is released while others are notified of the loss is lost with them, and nothing is given back of it.
+func TestGiveBack_WhileOthersAreNotified(t *testing.T) {
+	t.Parallel()
+	_, client := fresh(t)
+	p := newShares(t, client(), 2, longLease)
+	k := p.Key("k", p.set)
+	defer k.Done()
+	if err := k.Enter(t.Context(), queue.Refusable, 1, 2); err != nil {
+		t.Fatal(err)
+	}
+	left := make(chan *Held, 1)
+	s := withUnits(&Owner{Stay: queue.Stay{Need: 1, Kind: queue.Refusable}, Holder: notify(func(*Loss) { left <- k.Leave(1, 2) })})
+	if err := k.Acquire(t.Context(), s, nil); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the call lease was renewed", func() bool { return s.g.lease.Renewals() > 0 })
+	s.g.lease.Lose(renewal.Cause{Reason: renewal.ReasonWatchdog})
+	if g := <-left; g != s.g {
+		t.Errorf("%v is lost", g)
+	}
+	k.mu.Lock()
+	if k.u.next != nil {
+		t.Error("something is to be given back of a lost grant")
+	}
+	k.mu.Unlock()
+	s.Exit(t.Context())
+}
+
+// A ticket gets nothing from who leaves after the deadline: that is why such a release is lost, and not that the ticket is not there.
+func TestGiveBack_ALateDetachIsOfTheDeadline(t *testing.T) {
+	t.Parallel()
+	_, client := fresh(t)
+	rdb := client()
+	p := newParty(t, client(), func(s *Settings) {
+		s.Lease = stretchedBy(Lease{For: 300 * time.Millisecond, Period: 100 * time.Millisecond, Margin: 30 * time.Millisecond})
+	})
+	o := p.mustAcquire(t, "k")
+	g, k := o.g, o.g.k
+	k.refs.Add(1)
+	defer k.Done()
+	o.Bequeath("party-x:5", time.Minute)
+	exits(t, o, false, queue.Final)
+	b := g.endLease(o, p.leases.Now()+time.Hour)
+	k.mu.Lock()
+	k.q.Shrink(0)
+	k.freeing = b
+	cmd := k.nextLocked()
+	k.mu.Unlock()
+	rdb.Del(t.Context(), "k")
+	time.Sleep(time.Until(g.lease.Deadline()))
+	k.say(cmd, false)
+	if r := k.resultOf(b, ReleaseResult{}); r.Lost == nil || r.Lost.Reason != renewal.ReasonDeadline {
+		t.Errorf("%+v", r)
+	}
+	p.unregister(g, nil)
+	o.abandon()
+}

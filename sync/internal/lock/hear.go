@@ -12,8 +12,10 @@ import (
 // hear takes in an event, and carries out what that means. Its caller then calls speak or kick.
 func (k *Key) hear(e conversation.Event) {
 	if _, n := k.take(e, nil, nil); n != (news{}) {
+		k.l.flying.Add(1) // Close waits for the report
 		k.kick()
 		k.reportFreed(n)
+		k.l.landed()
 	}
 }
 

@@ -52,8 +52,8 @@ func (k *Key) say(cmd *conversation.Command, mayBeHeld bool) lettucecompat.Answe
 	if !settled {
 		k.kick()
 	}
-	k.l.landed()
 	k.reportFreed(n)
+	k.l.landed() // Close waits for the report
 	return a
 }
 

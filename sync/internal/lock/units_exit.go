@@ -176,7 +176,7 @@ func (k *Key) giveBack(g *Held, by *Owner, mayBeHeld bool, outLocked func()) Exi
 	_, lost := g.lease.Lost()
 	now, b := k.l.now(), (*giving)(nil)
 	switch d := k.unitsDemandLocked(now); {
-	case k.usableLocked() && k.talk.Grant.Record == g.n && k.givesLocked(&d, now):
+	case g.loss == nil && k.usableLocked() && k.talk.Grant.Record == g.n && k.givesLocked(&d, now):
 		if k.u.next == nil {
 			k.u.next = &giving{g: g}
 		}
