@@ -87,9 +87,10 @@ func (o *Owner) release(ctx context.Context, b *giving) ExitResult {
 	}()
 	select {
 	case <-first:
+		return k.await(ctx, b, limit)
 	case <-ctx.Done():
+		return k.resultOf(b, ReleaseResult{Err: context.Cause(ctx), Unknown: true})
 	}
-	return k.await(ctx, b, limit)
 }
 
 // expel exits for an owner that never will.
