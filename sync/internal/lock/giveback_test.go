@@ -323,3 +323,32 @@ func TestGiveBack_ALateDetachIsOfTheDeadline(t *testing.T) {
 	p.unregister(g, nil)
 	o.abandon()
 }
+
+// closing notes what a Close would have to wait for while it is reported that a release was given up.
+type closing struct {
+	*reporter
+	flying chan int64
+	of     *party
+}
+
+func (r *closing) ReleaseGivenUp(*Held) { r.flying <- r.of.flying.Load() }
+
+// A Close waits until it is reported that a release was given up, which no statement shows.
+func TestGiveBack_ACloseWaitsForTheReport_Lab(t *testing.T) {
+	t.Parallel()
+	_, client := fresh(t)
+	c, f := client(), &faults{}
+	c.AddHook(f)
+	p := newParty(t, c, func(s *Settings) {
+		s.Lease = stretchedBy(Lease{For: 300 * time.Millisecond, Period: 100 * time.Millisecond, Margin: 30 * time.Millisecond})
+	})
+	rep := &closing{reporter: p.rep, flying: make(chan int64, 1), of: p}
+	p.Locks.cfg.Reporter = rep
+	o := p.mustAcquire(t, "k")
+	f.lose.Store(1000)
+	o.Exit(context.Background())
+	if n := <-rep.flying; n == 0 {
+		t.Error("a Close has nothing to wait for")
+	}
+	f.lose.Store(0)
+}
