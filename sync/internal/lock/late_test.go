@@ -450,3 +450,21 @@ func TestLate_ThePauseWithoutReplicasIsBounded(t *testing.T) {
 		t.Errorf("%d retries", k.retries)
 	}
 }
+
+// The first renewal of each unit that nobody has entered is a brief one: what the unit before needed is forgotten.
+func TestLate_ABriefRenewalForEachUnit(t *testing.T) {
+	t.Parallel()
+	_, client := fresh(t)
+	p := newParty(t, client(), longLease)
+	k := p.Key("k", p.set)
+	defer k.Done()
+	k.mu.Lock()
+	k.longer = true // as after a renewal of a unit that was not enough
+	k.mu.Unlock()
+	mustRelease(t, p.mustAcquire(t, "k"))
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.longer {
+		t.Error("the next unit would be renewed for a whole lease")
+	}
+}
