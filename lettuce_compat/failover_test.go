@@ -24,6 +24,7 @@ func TestClusterFindsTheNewMaster_Lab(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			nodes := testredis.StartCluster(t, 3, 1)
+			nodes.FailOver()
 			old := nodes.Nodes()[0] // the one with the replica, which before 6.0 answers WAIT only a while after it is linked
 			eventually(t, "the replica confirms", func() bool {
 				r := old.Client(t)

@@ -117,6 +117,7 @@ func TestSharded_MovesWithItsKey_Lab(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			nodes := testredis.StartCluster(t, 3, 3)
+			nodes.FailOver()
 			follows(t, nodes, func(old *testredis.Server) *testredis.Server {
 				fail(nodes, old)
 				now := nodes.AwaitMaster(nodes.Slot("k"), old)

@@ -37,8 +37,7 @@ func (m *margins) Renewed(class string, o observe.Outcome, left time.Duration) {
 // One node of a cluster hangs: the locks of the other are renewed as if nothing were.
 func TestAHungNodeDelaysTheRenewalOfNoOther_Lab(t *testing.T) {
 	t.Parallel()
-	// Patient: once the hung node counts as failed, the others refuse too.
-	c := testredis.StartCluster(t, 2, 0, "--cluster-node-timeout", "300000")
+	c := testredis.StartCluster(t, 2, 0)
 	low, high := c.Nodes()[0], c.Nodes()[1]
 	rdb := c.Client(t, func(o *redis.ClusterOptions) { o.ReadTimeout = pace.Scale(time.Second) })
 	seen := &margins{least: map[string]time.Duration{}, n: map[string]int{}}
@@ -97,7 +96,7 @@ func TestAHungNodeDelaysTheRenewalOfNoOther_Lab(t *testing.T) {
 // the same, and the user is notified once what to do.
 func TestAClusterBehindAPlainClient_Lab(t *testing.T) {
 	t.Parallel()
-	node := testredis.StartCluster(t, 1, 0, "--cluster-node-timeout", "60000").Nodes()[0]
+	node := testredis.StartCluster(t, 1, 0).Nodes()[0]
 	m, rec := manager(t, node.Client(t), anteroom.Config{
 		CommandTimeout: pace.Scale(time.Second), Defaults: anteroom.LockConfig{LeaseTime: time.Hour, WatchdogPeriod: 200 * time.Millisecond},
 	})

@@ -152,7 +152,7 @@ func readReply(r *bufio.Reader) (raw []byte, words []string, err error) {
 // the user is notified once what to do.
 func TestAClusterBehindAProxy_Lab(t *testing.T) {
 	t.Parallel()
-	addr := startProxy(t, testredis.StartCluster(t, 3, 0, "--cluster-node-timeout", "60000"))
+	addr := startProxy(t, testredis.StartCluster(t, 3, 0))
 	connect := func() *redis.Client {
 		rdb := redis.NewClient(&redis.Options{Addr: addr, ContextTimeoutEnabled: true})
 		t.Cleanup(func() { _ = rdb.Close() })

@@ -13,9 +13,11 @@ import (
 
 const (
 	slots = 16384
-	// nodeTimeout is cluster-node-timeout, much shorter than the default of 15 s, so that tests do not wait long for
-	// the Cluster.
+	// nodeTimeout is cluster-node-timeout while a Cluster forms, and with FailOver: much shorter than the default of 15 s, so
+	// that tests do not wait long for the Cluster.
 	nodeTimeout = 1500
+	// patience is it otherwise: a node that a busy machine keeps from answering remains what it is.
+	patience = 60000
 )
 
 // Cluster is a Redis Cluster on loopback.
@@ -34,8 +36,8 @@ var clusterKind = kind{port: nodePort, ready: plain.ready, args: func(s *Server)
 
 // StartCluster starts masters, which share the slots evenly, the first having the lowest, and replicas, which are
 // assigned to the masters in turn. args go to every node. It returns when all nodes agree on the layout and the
-// replicas have their masters' data. All nodes are stopped when the test ends. Without a redis-server the test is
-// skipped, as by Start.
+// replicas have their masters' data. Nodes do not replace each other by themselves, except with FailOver. All nodes are
+// stopped when the test ends. Without a redis-server the test is skipped, as by Start.
 func StartCluster(tb TB, masters, replicas int, args ...string) *Cluster {
 	tb.Helper()
 	return StartClusterOn(tb, make([]Host, masters+replicas), masters, args...)
@@ -49,7 +51,21 @@ func StartClusterOn(tb TB, hosts []Host, masters int, args ...string) *Cluster {
 		c.nodes = append(c.nodes, start(tb, clusterKind.on(h), args))
 	}
 	c.form(masters)
+	c.timeout(patience)
 	return c
+}
+
+// FailOver lets a replica take the place of a master that the others have not heard of for 1.5 seconds, longer on a busy machine, and
+// lets the nodes refuse commands while nobody takes it.
+func (c *Cluster) FailOver() { c.timeout(paced(nodeTimeout)) }
+
+func (c *Cluster) timeout(ms int) {
+	c.tb.Helper()
+	for _, n := range c.nodes {
+		n.direct(func(r *redis.Client) {
+			c.must(r.ConfigSet(context.Background(), "cluster-node-timeout", strconv.Itoa(ms)).Err())
+		})
+	}
 }
 
 // form joins the nodes into one Cluster.

@@ -58,6 +58,7 @@ func TestClusterFailsOver_Lab(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	c := testredis.StartCluster(t, 3, 3)
+	c.FailOver()
 	rdb := c.Client(t)
 	slot := c.Slot("lost{a}")
 	old := c.Master(slot)

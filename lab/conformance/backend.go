@@ -19,8 +19,9 @@ type Deployment struct {
 	Copies func(key string) []*redis.Client
 	// Replicas is the number of replicas of each master.
 	Replicas int
-	// Connections counts the open connections of the clients with that name.
-	Connections func(name string) int
+	// Nodes are clients for all servers: one of a Cluster that is demoted, or that a client took while it knew no better, keeps
+	// its subscribers.
+	Nodes []*redis.Client
 }
 
 // behaviour is one row of the suite.

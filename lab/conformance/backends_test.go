@@ -1,8 +1,6 @@
 package conformance_test
 
 import (
-	"context"
-	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -18,8 +16,8 @@ func TestOneServer(t *testing.T) {
 		Client: func(name string) redis.UniversalClient {
 			return redis.NewClient(&redis.Options{Addr: s.Addr(), ClientName: name})
 		},
-		Masters:     func() []*redis.Client { return []*redis.Client{raw} },
-		Connections: func(name string) int { return connections(name, raw) },
+		Masters: func() []*redis.Client { return []*redis.Client{raw} },
+		Nodes:   []*redis.Client{raw},
 	})
 }
 
@@ -31,10 +29,10 @@ func TestSentinel(t *testing.T) {
 		Client: func(name string) redis.UniversalClient {
 			return s.Client(never{t}, func(o *redis.FailoverOptions) { o.ClientName = name })
 		},
-		Masters:     func() []*redis.Client { return []*redis.Client{master} },
-		Copies:      func(string) []*redis.Client { return copies },
-		Replicas:    2,
-		Connections: func(name string) int { return connections(name, all...) },
+		Masters:  func() []*redis.Client { return []*redis.Client{master} },
+		Nodes:    all,
+		Copies:   func(string) []*redis.Client { return copies },
+		Replicas: 2,
 	})
 }
 
@@ -49,10 +47,10 @@ func TestCluster(t *testing.T) {
 		Client: func(name string) redis.UniversalClient {
 			return c.Client(never{t}, func(o *redis.ClusterOptions) { o.ClientName = name })
 		},
-		Masters:     func() []*redis.Client { return masters },
-		Copies:      func(key string) []*redis.Client { return byNode[c.Master(c.Slot(key))] },
-		Replicas:    1,
-		Connections: func(name string) int { return connections(name, all...) },
+		Masters:  func() []*redis.Client { return masters },
+		Nodes:    all,
+		Copies:   func(key string) []*redis.Client { return byNode[c.Master(c.Slot(key))] },
+		Replicas: 1,
 	})
 }
 
@@ -68,16 +66,4 @@ func clients(t *testing.T, servers ...*testredis.Server) []*redis.Client {
 		list = append(list, s.Client(t))
 	}
 	return list
-}
-
-// connections counts the connections of that name.
-func connections(name string, servers ...*redis.Client) (n int) {
-	for _, c := range servers {
-		for line := range strings.Lines(c.ClientList(context.Background()).Val()) {
-			if strings.Contains(line, " name="+name+" ") {
-				n++
-			}
-		}
-	}
-	return n
 }

@@ -54,14 +54,7 @@ func forcedReleaseIsToldAtOnce(s *stage) {
 	mu := s.mutex(a, anteroom.LockConfig{Key: s.key("k"), WatchdogPeriod: time.Hour})
 	// The own channel is subscribed to in the background, from the first acquire on.
 	s.release(s.acquire(mu))
-	own := "anteroom:client:" + a.ClientID()
-	s.until("the Manager listens", func() bool {
-		var n int64
-		for _, c := range s.d.Masters() {
-			n += c.PubSubNumSub(s.Context(), own).Val()[own]
-		}
-		return n == 1
-	})
+	s.until("the Manager listens", func() bool { return s.hears(a.ClientID()) })
 	h := s.acquire(mu)
 	begin := time.Now()
 	broken, err := b.ForceRelease(s.Context(), mu.Key())

@@ -198,10 +198,10 @@ func (s *stage) stands(key string) bool {
 	return info.InLine == 1 && s.hears(info.First)
 }
 
-// hears reports whether a client is subscribed to its own channel, on any master.
+// hears reports whether a client is subscribed to its own channel.
 func (s *stage) hears(client string) bool {
 	channel := "anteroom:client:" + client
-	for _, c := range s.d.Masters() {
+	for _, c := range s.d.Nodes {
 		if c.PubSubNumSub(s.Context(), channel).Val()[channel] > 0 {
 			return true
 		}
@@ -216,7 +216,11 @@ func (s *stage) nothingLeft() {
 		s.until("every key is forgotten", func() bool { return len(m.Snapshot()) == 0 })
 	}
 	ids := s.close()
-	s.until("no connection is left", func() bool { return s.d.Connections(s.name) == 0 })
+	s.until("no connection is left", func() bool { return s.connections() == 0 })
+	for _, c := range s.d.Nodes {
+		// A server may notice the end of a connection later than its client.
+		s.until("no subscription is left", func() bool { return len(s.channels(c, ids)) == 0 })
+	}
 	for _, c := range s.d.Masters() {
 		left := func(lines bool) (keys []string) {
 			for key := range s.keys(c) {
@@ -232,9 +236,19 @@ func (s *stage) nothingLeft() {
 		}
 		// One that counts the turns beside somebody who listened for a release lives for a second more.
 		s.until("no line is left", func() bool { return len(left(true)) == 0 })
-		// A server may notice the end of a connection later than its client.
-		s.until("no subscription is left", func() bool { return len(s.channels(c, ids)) == 0 })
 	}
+}
+
+// connections counts the open connections of the stage's clients.
+func (s *stage) connections() (n int) {
+	for _, c := range s.d.Nodes {
+		for line := range strings.Lines(c.ClientList(s.Context()).Val()) {
+			if strings.Contains(line, " name="+s.name+" ") {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // channels returns the channels to which clients of this stage are subscribed. ids are those of its Managers.

@@ -38,7 +38,7 @@ func TestCluster_MasterIsolated(t *testing.T) {
 	t.Parallel()
 	s := clusterSite(t, newNetwork(t))
 	off, on := s.host(), s.host()
-	// cluster-node-timeout is 1.5 s in testredis. A node asks another anew when half of that has passed.
+	// The time limit of FailOver. A node asks another anew when half of that has passed.
 	const alone = 1500 * time.Millisecond * 3 / 2
 	t.Run("both ways", func(t *testing.T) { refuses(t, isolated(t, s, off, on, false), alone) })
 	t.Run("what it sends", func(t *testing.T) {

@@ -54,6 +54,7 @@ func clusterSite(t *testing.T, n *network) *site {
 	t.Helper()
 	s := newSite(n)
 	d := testredis.StartClusterOn(t, s.servers, 3)
+	d.FailOver()
 	s.cluster, s.slot = d, d.Slot(tag)
 	s.nodes, s.master, s.ready = d.Nodes(), func() *testredis.Server { return d.Master(s.slot) }, d.AwaitReady
 	s.await = func(old *testredis.Server) *testredis.Server { return d.AwaitMaster(s.slot, old) }
