@@ -117,6 +117,10 @@ func TestState_I16_P14_ASlotThatMoves_Lab(t *testing.T) {
 	a.releases()
 	want(t, "the lock", cc.Exists(ctx, "k").Val(), int64(0))
 	want(t, "more units while it moves", u.State(ctx, u.units(3, 3, 4)).Outcome, failed)
+	want(t, "more units, which a call may give", u.State(ctx, u.units(3, 4, 4)).Outcome, failed)
+	less := u.units(3, 3, 3)
+	less.KeepOf, less.WantOf = 7, 5
+	want(t, "the same units of a lesser capacity", u.State(ctx, less).Outcome, failed)
 	want(t, "renew units", u.renewsUnits(u.unit, 3).Outcome, ok)
 	u.wants("renew by a statement", has, u.units(3, 3, 3))
 	u.wants("shrink", has, u.units(3, 1, 1))

@@ -89,7 +89,8 @@ func (c *Client) State(ctx context.Context, s Statement) (answer Answer) {
 	if s.Have == HaveUnit && s.Keep > 0 {
 		to = shard.keep
 	}
-	alone := s.Have == HaveUnit && s.Want <= s.Keep && !s.Again // it has no place after that
+	lesser := cmp.Or(s.WantOf, s.Terms.Capacity) < cmp.Or(s.KeepOf, s.Terms.Capacity)
+	alone := s.Have == HaveUnit && s.Want <= min(s.Keep, s.Units) && !lesser && !s.Again // it needs no place
 	cmd, left := c.script(ctx, to, s.Key, start, s.Timeout, alone, func(line string) *scriptRequest { return c.stateRequest(&s, line, start) })
 	return c.parseState(&s, cmd, left)
 }
