@@ -12,7 +12,7 @@
 # make partitions cuts servers and clients on hosts of their own off from each other (root only).
 # make matrix runs the tests that start a Redis on many versions of Redis and Valkey, which it fetches
 # (docs/reference/servers.md).
-# make model checks the protocol of the statement with TLC (docs/model), in a quarter of an hour.
+# make model checks the protocol with TLC (docs/model), in an hour of one core.
 # make interop lets Java programs (Lettuce, Redisson) share locks with this library; it needs
 # Java 17 and Maven.
 # make bench   measures Anteroom beside other packages, in half an hour. It writes
