@@ -17,7 +17,7 @@ const (
 	// that tests do not wait long for the Cluster.
 	nodeTimeout = 1500
 	// patience is it otherwise: a node that a busy machine keeps from answering remains what it is.
-	patience = 60000
+	patience = 300000
 )
 
 // Cluster is a Redis Cluster on loopback.
