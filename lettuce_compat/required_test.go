@@ -98,6 +98,9 @@ func TestState_I16_P14_ASlotThatMoves_Lab(t *testing.T) {
 	u := newPeer(t, cc, "u")
 	u.key, u.terms = "{k}units", &lettucecompat.Terms{Call: callLease, Lease: lease, Life: life, Shared: true, Capacity: 7, Fenced: true, RecordTime: lettucecompat.DefaultRecordTime}
 	u.wants("3", has, u.units(0, 0, 3))
+	v := newPeer(t, cc, "v")
+	v.key, v.terms = u.key, u.terms
+	v.wants("3", has, v.units(0, 0, 3))
 	owner := cl.Master(cl.Slot("k"))
 	to := cl.Masters()[0]
 	if to == owner {
@@ -118,6 +121,8 @@ func TestState_I16_P14_ASlotThatMoves_Lab(t *testing.T) {
 	want(t, "the lock", cc.Exists(ctx, "k").Val(), int64(0))
 	want(t, "more units while it moves", u.State(ctx, u.units(3, 3, 4)).Outcome, failed)
 	want(t, "more units, which a call may give", u.State(ctx, u.units(3, 4, 4)).Outcome, failed)
+	want(t, "more units than are free", u.State(ctx, u.units(3, 5, 5)).Outcome, failed)
+	want(t, "fields of the lock: its header and two records", cc.HLen(ctx, u.key).Val(), int64(3))
 	less := u.units(3, 3, 3)
 	less.KeepOf, less.WantOf = 7, 5
 	want(t, "the same units of a lesser capacity", u.State(ctx, less).Outcome, failed)
@@ -126,7 +131,7 @@ func TestState_I16_P14_ASlotThatMoves_Lab(t *testing.T) {
 	u.wants("shrink", has, u.units(3, 1, 1))
 	want(t, "place beside units", u.State(ctx, u.units(1, 1, 1, again)).Outcome, failed)
 	released, err := x.ForceRelease(ctx, "{k}units", false)
-	if err != nil || len(released) != 1 {
+	if err != nil || len(released) != 2 {
 		t.Errorf("ForceRelease: %v, %v", released, err)
 	}
 	move.MoveKeys()
