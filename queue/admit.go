@@ -61,7 +61,9 @@ func (s *Synchronizer) arrangeLocked(together bool) {
 func (s *Synchronizer) passLocked(together bool) (admitted *Waiter) {
 	if s.lost && s.word.Load()&(insideMask|exclusiveBit) == 0 && s.loose == 0 {
 		s.lost = false
-		s.grant.Store(0)
+		if s.units == 0 { // else these were granted meanwhile
+			s.grant.Store(0)
+		}
 	}
 	together = together || s.heir != nil && !s.alone(s.heir.Stay)
 	s.heir = nil

@@ -35,7 +35,7 @@ func nameOf[T ~uint8](v T, names ...string) string {
 
 // OwnerInfo is a copy of what is known about the exclusive stay inside. It is zero if there is none.
 type OwnerInfo struct {
-	Number    uint32 // no other one has it within 2^29 admissions
+	Number    uint32 // no other one has it within 2^29 admissions, but perhaps one beside which readers added in vain
 	Goroutine uint64
 	Kind      Kind
 	Count     int // its entries

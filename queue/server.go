@@ -2,6 +2,7 @@ package queue
 
 import (
 	"errors"
+	"math"
 	"time"
 )
 
@@ -200,20 +201,21 @@ func (s *Synchronizer) Close() Order {
 	return s.settleLocked(false)
 }
 
-// Refuse reports that the server refused what was asked for or gave no usable answer: a Try that waits fails with err, all
-// others stay. It panics if err is nil, which Park would return as success.
-func (s *Synchronizer) Refuse(err error) Order { return s.fail(err, Kind.IsTry) }
+// Refuse reports that the server refused what was asked for or gave no usable answer: a Try that waits, which is the first
+// then (I10), fails with err, all others stay. It panics if err is nil, which Park would return as success.
+func (s *Synchronizer) Refuse(err error) Order { return s.fail(err, 1, Kind.IsTry) }
 
 // Fail ends the wait of every Refusable waiter with err. It panics if err is nil, which Park would return as success.
-func (s *Synchronizer) Fail(err error) Order { return s.fail(err, Kind.IsRefusable) }
+func (s *Synchronizer) Fail(err error) Order { return s.fail(err, math.MaxInt, Kind.IsRefusable) }
 
-func (s *Synchronizer) fail(err error, fails func(Kind) bool) Order {
+// fail ends the wait of those among the first n waiters that fails says.
+func (s *Synchronizer) fail(err error, n int, fails func(Kind) bool) Order {
 	if err == nil {
 		panic(errors.New("queue: a waiter cannot fail with a nil error"))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for w := s.waiters.head; w != nil; {
+	for w := s.waiters.head; w != nil && n > 0; n-- {
 		next := w.next
 		if fails(w.Kind) {
 			if s.heir == w {

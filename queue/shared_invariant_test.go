@@ -178,6 +178,27 @@ func TestShared_I12_WhoAddedInVainPassesOn(t *testing.T) {
 	})
 }
 
+// Whoever added in vain may have been the last inside that relied on lost units. What waits by then, the next Acquire has
+// stated, though it is behind others.
+func TestShared_I2_AfterAnAdditionInVain(t *testing.T) {
+	rwGates(t, func(x *fixture) {
+		x.open(all)
+		x.s.AddReader() // as AcquireShared does, which stops here
+		x.s.LoseAll()
+		first := x.waits(1, lock)
+		must(x, "order while it is lost", first.order, queue.Nothing)
+		x.s.Withdraw()
+		x.mustState(0, 1)
+		second := x.waits(1, lock) // as the one that added in vain does next
+		must(x, "order", second.order, queue.Restate)
+		x.give(all)
+		first.mustBeIn()
+		second.mustBeIn()
+		x.s.ReleaseShared(1, 0)
+		x.s.ReleaseShared(1, 0)
+	})
+}
+
 func TestShared_I13_NobodyComesInAfterTheDeadline(t *testing.T) {
 	rwGates(t, func(x *fixture) {
 		x.open(all)
@@ -646,6 +667,8 @@ func TestShared_I8_WhoCannotBeNotifiedKeepsAllOut(t *testing.T) {
 		v.mustBeIn()
 		must(x, "lost", x.s.Demand().Lost, false)
 		must(x, "used", x.s.Demand().Used, int64(1))
+		must(x, "its grant", v.w.Grant, x.s.grants) // the one that came meanwhile: it can be lost, too
+		must(x, "the grant", x.s.Demand().Grant, x.s.grants)
 	}
 	rwGates(t, func(x *fixture) {
 		x.open(all)

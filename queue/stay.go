@@ -176,8 +176,8 @@ var (
 // MaxCount is how often a stay may be entered.
 const MaxCount = 255
 
-// Reenter adds an entry to w, one more Release of which is due then. One that is lost, and goes on since its owner cannot be
-// notified, is entered again only with allowLost.
+// Reenter adds an entry to w, one more Release of which is due then. It must not run beside a Release of w that may be the
+// last. One that is lost, and goes on since its owner cannot be notified, is entered again only with allowLost.
 func (s *Synchronizer) Reenter(w *Stay, allowLost bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

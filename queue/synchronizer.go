@@ -34,7 +34,7 @@ type Policy struct {
 }
 
 // Order is what the caller of a transition must do now, outside the lock. Each is given to exactly one caller and nobody else
-// carries it out: if it is dropped, the key hangs.
+// carries it out: if it is dropped, the key hangs. A caller that reads Demand and states it in any case may drop a Restate.
 type Order uint8
 
 const (
@@ -63,7 +63,8 @@ type Synchronizer struct {
 	grant atomic.Uint64        // the number of the present one, or of the lost one on which somebody relies; 0: none. Written under mu
 
 	// mu makes each transition one step, but for those by the word. Nothing blocks and nobody is called while it is held.
-	// It is held for a walk over the queue in Fail, Peek, AppendWaiting and Find, and when shared waiters come in together.
+	// It is held for a walk over the queue in Fail, Peek, AppendWaiting and Find, when shared waiters come in together, and past
+	// those that Take when another one does.
 	mu      sync.Mutex
 	waiters fifo
 	heir    *Waiter // unparked, but not admitted, and has not run yet: the gate is open for it and for newcomers
@@ -121,8 +122,8 @@ func (s *Synchronizer) Acquire(w *Waiter) (in bool, order Order, err error) {
 		w.phase, err = phaseOut, ErrRefused
 	default: // a Try waits for the answer of the server only (I10)
 		s.enqueueLocked(w)
-		if s.waiters.tail == w && s.waiters.len > 1 && s.heir == nil && !s.contended {
-			return false, Nothing, nil // behind others it changes nothing
+		if s.waiters.tail == w && s.waiters.len > 1 && s.heir == nil && !s.contended && s.statedWant > 0 {
+			return false, Nothing, nil // behind others, for whom something is asked for, it changes nothing
 		}
 	}
 	return in, s.settleLocked(false), err
@@ -132,8 +133,9 @@ func (s *Synchronizer) Acquire(w *Waiter) (in bool, order Order, err error) {
 var ErrRefused = errors.New("queue: refused: the lock is held by another, or another waits for it")
 
 // Park waits until w is admitted (nil), ctx ends (context.Cause(ctx)), or w fails with the error given to Refuse or Fail.
-// On an error w is out and used up. The order must be carried out in any case. A context that has ended always wins, up
-// to the moment of return (I11). It is called once for each Acquire that queued w, by one goroutine.
+// On an error w is out and used up. The order must be carried out in any case. A context that has ended wins over an
+// admission, up to the moment of return (I11), and a failure over both. It is called once for each Acquire that queued w, by
+// one goroutine.
 func (s *Synchronizer) Park(ctx context.Context, w *Waiter) (Order, error) {
 	if w.ready == nil {
 		panic("queue: Park with a Waiter that is not queued")

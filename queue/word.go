@@ -2,7 +2,8 @@ package queue
 
 import "time"
 
-// The word of a Synchronizer. All but the closed bit may be changed without mu, by the functions of this file only.
+// The word of a Synchronizer. All but the closed and the lingers bit may be changed without mu, by the functions of this
+// file only.
 //
 //	 63          35     34        33         32     31                  0
 //	+--------------+---------+-----------+--------+---------------------+
@@ -26,8 +27,8 @@ const (
 )
 
 // AcquireShared is the way in for a reader that cannot be notified of a loss, while the gate is open. now is a moment
-// before the call. True: it must ReleaseShared. False: the caller must call Acquire, though it only tries: an addition in
-// vain may have held up others, whose order Acquire returns.
+// before the call. True: it must ReleaseShared. False: the caller must call Acquire: an addition in vain may have held up
+// others, whose order Acquire returns. It is not for a Try, which passes nobody: the gate is open beside an heir, too.
 func (s *Synchronizer) AcquireShared(now time.Duration) bool {
 	if s.word.Load()&closedBit != 0 {
 		return false
