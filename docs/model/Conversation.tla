@@ -56,6 +56,7 @@ NewClient == [
   open   |-> FALSE,    \*   its answer counts: none has come, nor a call
   back   |-> 0,        \* a record that was given back, without an answer that shows it
   left   |-> FALSE,    \* something else may be there
+  empty  |-> 0,        \* the last command that kept nothing
   floor  |-> 0,        \* calls of a smaller number give nothing,
   most   |-> 0,        \*   and others at most that
   reacts |-> 0,        \* for so long owners of `lost` units that were notified may still work
@@ -101,10 +102,10 @@ Make(c, a, k, w, again, try, cap, of) ==
   LET keep0 == CASE a.state = "holding" -> Min(a.u, k) [] a.state = "fresh" -> Min(a.u, Max(k, w)) [] OTHER -> 0
       more  == w > Max(k, keep0)
       want  == IF more THEN w ELSE keep0
-      \* a call on its way may give it
-      keep  == IF more /\ keep0 = a.u /\ (a.u > 0 \/ a.place) THEN want ELSE keep0
+      \* a call on its way may give it; but Redis may still have what a command without effect gave back
+      keep  == IF more /\ keep0 = a.u /\ (a.u > 0 \/ a.place) /\ ~(a.open /\ a.last.keep = a.u) THEN want ELSE keep0
       names == CASE a.u > 0 -> IF Mutant = "SinceMoves" THEN a.shown ELSE a.rec
-                 [] keep > 0 -> IF Mutant = "SinceBelowFloor" THEN 0 ELSE a.floor
+                 [] keep > 0 -> IF Mutant = "SinceBelowFloor" THEN 0 ELSE a.empty
                  [] OTHER -> IF Mutant = "NamesNoRecord" THEN 0 ELSE a.back
   IN [Command EXCEPT !.c = c, !.n = a.last.n + 1, !.have = IF a.u = 0 /\ a.back > 0 /\ Mutant = "AgainIsLost" THEN 1 ELSE a.u,
        !.keep = keep, !.want = want, !.since = names, !.place = a.state = "waiting", !.again = again /\ ~more /\ keep > 0,
@@ -134,7 +135,7 @@ May(a, x) ==
 \* M2. From before a command is sent its client relies on at most what that keeps, and calls that may give more give nothing.
 Sending(a, x) ==
   LET less == (x.keep = 0 \/ x.keep < a.most) /\ Mutant # "FloorStays"
-      b == [a EXCEPT !.floor = IF less THEN x.n ELSE @, !.most = Max(IF less THEN 0 ELSE @, x.want),
+      b == [a EXCEPT !.empty = IF x.keep = 0 THEN x.n ELSE @, !.floor = IF less THEN x.n ELSE @, !.most = Max(IF less THEN 0 ELSE @, x.want),
               !.back = IF a.u > 0 THEN x.since ELSE @, !.before = a.state, !.left = FALSE, !.open = TRUE, !.last = x,
                     !.age = 0, !.of = x.of,
               !.u = Min(@, x.keep), !.place = @ /\ ~x.try /\ (x.want > Min(a.u, x.keep) \/ x.again)]
@@ -178,7 +179,7 @@ WithUnits(c, a, rec, u, left, tok) ==
            \cup (IF Does(c, "raise") \/ b.lease <= Margin THEN {[b EXCEPT !.state = "fresh"]} ELSE {})
 
 \* M4. The command never was: the state before. By what owners gave back nobody enters.
-Failed(a, x) == IF a.u > 0 THEN a
+Failed(a, x) == IF a.u > 0 THEN [a EXCEPT !.open = TRUE]
   ELSE [a EXCEPT !.u = x.have, !.place = x.place, !.rec = IF x.have > 0 THEN x.since ELSE 0, 
           !.state = IF a.before = "holding" THEN "leaving" ELSE a.before]
 

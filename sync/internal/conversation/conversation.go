@@ -1,4 +1,5 @@
-// Package conversation is the protocol between one process and Redis about one lock, as a plain value and two pure functions.
+// Package conversation is the protocol between one process and Redis about one lock: a plain value with pure methods. Next makes
+// the command that is due, and Handle takes in whatever happens.
 //
 // A lock of any kind has units. A Mutex has one; a Semaphore has as many as its capacity; an RWMutex has very many, of which
 // a reader needs one and a writer all. Each client has some of them, or a place in the line. This package does not know the
@@ -85,8 +86,8 @@ type Demand struct {
 // Command is the one command to Redis.
 type Command struct {
 	N uint64 // its number
-	// Since is the oldest record that is the client's: with units that of the grant; with a place, the floor, or for Seize the
-	// place itself.
+	// Since is the oldest record that is the client's: with units that of the grant; with a place the last command that kept
+	// nothing, which made the place or came before it; for Seize the place itself.
 	Since uint64
 	// Returns is with neither the record that may still be there: it goes back with its own mark. 0: no record is known.
 	Returns          uint64
@@ -106,7 +107,7 @@ func (c Command) same(o Command) bool {
 func (c *Command) Names() uint64 { return cmp.Or(c.Since, c.Returns) }
 
 // mayWait reports whether it can make, keep or use a place.
-func (c *Command) mayWait() bool { return c.Want > c.Have || c.Again }
+func (c *Command) mayWait() bool { return c.Want > min(c.Have, c.Keep) || c.Again }
 
 // Kind says what has happened.
 type Kind uint8
@@ -191,12 +192,13 @@ type Conversation struct {
 	lastCommand Command
 	stateBefore State // before it was sent
 	unanswered  bool  // its answer is awaited
-	failures    int   // so many in a row had no answer
+	failures    int32 // so many in a row had no answer
 
 	// What earlier commands may have left.
 	openRecord    uint64 // it was given back, or taken, and no answer says what became of it; 0: none
 	somethingLeft bool   // since the last command something was reported on which nobody relies, or a surplus
 	nothingLeftAt Moment // without units or a place: from then on nothing is left in Redis
+	keptNothing   uint64 // the last command that kept nothing. Records of a smaller number are not the client's
 	floor         uint64 // calls of a smaller number give nothing
 	mostCalled    int64  // calls of other numbers give at most that
 
@@ -216,7 +218,7 @@ func (c *Conversation) LastCommand() Command { return c.lastCommand }
 func (c *Conversation) Unanswered() bool { return c.unanswered }
 
 // Failures returns how many commands in a row had no answer.
-func (c *Conversation) Failures() int { return c.failures }
+func (c *Conversation) Failures() int { return int(c.failures) }
 
 // OpenRecord returns the record that was given back, or taken, while no answer says what became of it; 0: none.
 func (c *Conversation) OpenRecord() uint64 { return c.openRecord }
@@ -283,8 +285,9 @@ func (c *Conversation) command(d Demand) (cmd Command, differs bool) {
 	cmd.Want = cmd.Keep
 	if more {
 		cmd.Want, cmd.Try = d.Want, d.Try
-		if cmd.Keep == c.Units && (c.Units > 0 || c.InLine) { // a call on its way may give it
-			cmd.Keep = cmd.Want
+		unsettled := c.failures > 0 && c.lastCommand.Keep == c.Units // Redis may still have what the last command gave back
+		if cmd.Keep == c.Units && (c.Units > 0 || c.InLine) && !unsettled {
+			cmd.Keep = cmd.Want // a call on its way may give it
 		}
 	}
 	cmd.Again = d.Again && !more && cmd.Keep > 0
@@ -294,7 +297,7 @@ func (c *Conversation) command(d Demand) (cmd Command, differs bool) {
 	case cmd.Keep > 0 && d.Seize && c.failures == 0:
 		cmd.Since, cmd.Seize = c.lastCommand.N, true
 	case cmd.Keep > 0:
-		cmd.Since = c.floor
+		cmd.Since = c.keptNothing
 	default:
 		cmd.Returns = c.openRecord
 	}
@@ -314,6 +317,9 @@ func (c Conversation) sending(cmd Command, now Moment) Conversation {
 	}
 	if cmd.Have > 0 { // a renewal may have been sent a moment ago
 		c.nothingLeftAt = max(c.nothingLeftAt, now.Add(c.Lease+c.Late))
+	}
+	if cmd.Keep == 0 {
+		c.keptNothing = cmd.N
 	}
 	if cmd.Keep == 0 || cmd.Keep < c.mostCalled { // a call on its way may give more than it keeps
 		c.floor, c.mostCalled = cmd.N, 0

@@ -114,7 +114,7 @@ func TestRules_P2_WhoHasNothing(t *testing.T) {
 	p.is(Idle)
 }
 
-// P2: a place is confirmed since the last answer; units are named by the number under which the first of them came.
+// P2: a place is named by the last command that kept nothing, units by the number under which the first of them came.
 func TestRules_P2_WhoHasSomethingNamesIt(t *testing.T) {
 	p := newPlay(t)
 	p.sends(pending, "10: 0 0 1")
@@ -275,7 +275,7 @@ func TestRules_P7_ARetryForLater(t *testing.T) {
 	p.handles(waits(20), None)
 	p.isSilent(pending, 1200*ms)
 	p.now = 1200 * ms
-	p.sends(pending, "30: p 1 1, since 20")
+	p.sends(pending, "30: p 1 1, since 10")
 	p.handles(waits(30), None)
 	p.isSilent(pending, 2200*ms)
 }
@@ -490,7 +490,7 @@ func TestRules_P11_ACallThatIsNotBelievedAsks(t *testing.T) {
 		p.sends(pending, "20: p 1 1, since 10")
 		p.handles(waits(20), None)
 		p.handles(called(n, 1), None)
-		p.sends(pending, "30: p 1 1, since 20")
+		p.sends(pending, "30: p 1 1, since 10")
 	}
 }
 
@@ -590,6 +590,64 @@ func TestRules_S13_SinceIsThatOfTheGrant(t *testing.T) {
 	p.sends(Demand{Keep: 1, Want: 2}, "12: 1 2 2, since 10")
 }
 
+// P2: a failover that has lost confirmations loses no place: the call of the older one is confirmed, and its record is the client's.
+func TestRules_P2_APlaceKeepsItsNumber(t *testing.T) {
+	p := newPlay(t)
+	p.inLine()
+	for n := range uint64(2) {
+		p.now += second
+		p.sends(pending, fmt.Sprintf("%d: p 1 1, since 10", 20+n))
+		p.handles(waits(20+n), None)
+	}
+	p.handles(called(20, 1), None)
+	p.sends(pending, "30: p 1 1, since 10")
+	p.handles(has(30, 20, 1, kept), Granted)
+	p.sends(quiet, "31: 1 0 0, since 20")
+}
+
+// A yield or shrink that may have had no effect is made up for: what it gave back is not kept by the next command either, so
+// that whoever waits has its turn.
+func TestRules_AYieldMayHaveHadNoEffect(t *testing.T) {
+	yields := Demand{Keep: 2, Want: 5}
+	for _, answer := range []func(uint64) Event{silence, failed} {
+		p := newPlay(t)
+		p.holds(5)
+		p.sends(yields, "11: 5 2 5, since 10")
+		p.handles(answer(11), None)
+		p.now += second
+		p.sends(yields, "12: 2 2 5, since 10")
+		p.handles(answer(12), None)
+		p.now += second
+		p.sends(yields, "13: 2 2 5, since 10")
+		p.handles(Event{Kind: Waits, N: 13, Record: 13, Units: 2, Lease: 30 * second, After: second}, None)
+		p.now += second
+		p.sends(yields, "14: 2 5 5, since 10")
+		p.handles(silence(14), None) // that gave nothing back: what a call gives is kept
+		p.now += second
+		p.sends(yields, "15: 2 5 5, since 10")
+	}
+	p := newPlay(t) // and a place beside the units stays
+	p.holds(2)
+	p.sends(Demand{Keep: 2, Want: 5}, "11: 2 5 5, since 10")
+	p.handles(Event{Kind: Waits, N: 11, Record: 11, Units: 2, Lease: 30 * second, After: second}, None)
+	p.sends(Demand{Want: 5}, "12: 2 0 5, since 10")
+	p.handles(silence(12), None)
+	p.now += second
+	p.sends(Demand{Want: 5}, "13: p 0 5, returns 10")
+}
+
+// Nothing is given up before the end of the place that a yield may have made.
+func TestRules_P8_APlaceThatAYieldMade(t *testing.T) {
+	p := newPlay(t)
+	p.holds(1)
+	p.now += second
+	p.sends(pending, "11: 1 0 1, since 10")
+	p.handles(silence(11), None)
+	if end := p.now.Add(p.c.Life + p.c.Call + p.c.Late); p.c.nothingLeftAt < end {
+		t.Errorf("given up at %v, and called as late as %v", p.c.nothingLeftAt, end)
+	}
+}
+
 // Who takes the lock has it taken for the place, immediately, and the lease counts from that command.
 func TestRules_Seize_ForThePlace(t *testing.T) {
 	p := newPlay(t)
@@ -619,7 +677,7 @@ func TestRules_Seize_OnlyForANumberThatIsKnown(t *testing.T) {
 	p.handles(waits(30), None)
 	p.sends(seizes, "40: p 1 1s, since 30")
 	p.handles(silence(40), None)
-	p.sends(seizes, "50: p 1 1, since 30")
+	p.sends(seizes, "50: p 1 1, since 10")
 	p.handles(has(50, 40, 1, hour), Granted)
 	p.sends(quiet, "60: 1 0 0, since 40")
 }
