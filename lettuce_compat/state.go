@@ -89,9 +89,11 @@ func (c *Client) State(ctx context.Context, s Statement) (answer Answer) {
 	if s.Have == HaveUnit && s.Keep > 0 {
 		to = shard.keep
 	}
-	lesser := cmp.Or(s.WantOf, s.Terms.Capacity) < cmp.Or(s.KeepOf, s.Terms.Capacity)
+	keepOf, wantOf := s.of()
+	lesser := wantOf < keepOf
 	alone := s.Have == HaveUnit && s.Want <= min(s.Keep, s.Units) && !lesser && !s.Again // it needs no place
-	cmd, left := c.script(ctx, to, s.Key, start, s.Timeout, alone, func(line string) *scriptRequest { return c.stateRequest(&s, line, start) })
+	noted := s.Terms.Shared && s.Keep > 0 && s.LastToken > 0                             // readers beside what is kept get that, or a later one
+	cmd, left := c.script(ctx, to, s.Key, start, s.Timeout, alone && !noted, func(line string) *scriptRequest { return c.stateRequest(&s, line, start) })
 	return c.parseState(&s, cmd, left)
 }
 

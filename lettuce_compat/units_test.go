@@ -120,10 +120,10 @@ func TestUnits_S13_EveryRow(t *testing.T) {
 				if i == 1 || i == 2 {
 					z.wants("holds", has, z.units(0, 0, 7))
 				}
+				a.unit = a.n + 1
 				if i == 2 {
 					a.wants("waits", waits, a.units(0, 0, 2))
 				}
-				a.unit = a.n + 1
 				if i == 3 {
 					a.wants("holds", has, a.units(0, 0, 3))
 				}
@@ -138,6 +138,25 @@ func TestUnits_S13_EveryRow(t *testing.T) {
 				want(t, name+": place", len(b.placeOf("a")) > 0, word == waits || i == 2 && r.have > 0)
 			}
 		}
+	})
+}
+
+// TestUnits_P2_APlaceBelowSinceIsNotHad: a late statement has made it.
+func TestUnits_P2_APlaceBelowSinceIsNotHad(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, b *bed) {
+		a, z := b.unitsPeer(t, "a", semaphore(7)), b.unitsPeer(t, "z", semaphore(7))
+		z.wants("holds", has, z.units(0, 0, 7))
+		a.wants("waits", waits, a.units(0, 0, 2))
+		before := b.hash(t, lineOfK)
+		a.unit = a.n + 1
+		a.wants("confirm", wordGone, a.units(-1, 2, 2))
+		want(t, "line", fmt.Sprint(b.hash(t, lineOfK)), fmt.Sprint(before))
+		a.wants("ask", waits, a.units(0, 0, 2))
+		a.unit = a.n
+		a.wants("confirm", waits, a.units(-1, 2, 2))
+		a.wants("leave", hasNothing, a.units(0, 0, 0))
+		z.drops(7)
 	})
 }
 
@@ -411,6 +430,61 @@ func TestUnits_S22_ContendedOnce(t *testing.T) {
 	want(t, "contended", a.wants("renew", has, a.units(1, 1, 1)).Contended, false)
 }
 
+// TestUnits_P14_WithoutTheLine: while a slot moves, what gives units back without the line leaves the record as contended as it is:
+// nobody would be notified again. What keeps some, and has a last token to note, waits until the slot has moved.
+func TestUnits_P14_WithoutTheLine(t *testing.T) {
+	t.Parallel()
+	b := onMini(t)
+	a, w := b.unitsPeer(t, "a", rwTerms), b.unitsPeer(t, "w", rwTerms)
+	a.writes()
+	w.wants("write", waits, w.units(0, 0, all))
+	a.contended()
+	b.rdb.AddHook(&refusal{text: "TRYAGAIN Multiple keys request during rehashing of slot"})
+	want(t, "contended", a.wants("shrink", has, a.units(all, 1, 1)).Contended, true)
+	want(t, "its record", strings.Fields(b.hash(t, "k")["a"])[3], "1")
+	a.terms = fencedRWTerms
+	for keep, outcome := range map[int64]lettucecompat.Outcome{1: failed, 0: ok} {
+		s := a.units(1, keep, keep)
+		s.LastToken = 7
+		want(t, fmt.Sprint("a last token, keeping ", keep), a.State(ctx, s).Outcome, outcome)
+		if keep == 0 {
+			b.wantHash(t, "k", nil)
+		}
+	}
+}
+
+// TestUnits_S6_AGreaterCapacityIsALoss: a failover has lost that the units count with a lesser one. Others may have more by now.
+func TestUnits_S6_AGreaterCapacityIsALoss(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, b *bed) {
+		a, x := b.unitsPeer(t, "a", semaphore(7)), b.unitsPeer(t, "x", semaphore(7))
+		a.wants("3 of 7", has, a.units(0, 0, 3))
+		x.wants("4 of 7", has, x.units(0, 0, 4))
+		a.wants("3 of 5, says the client", lost, a.units(3, 3, 3, func(s *lettucecompat.Statement) { s.KeepOf, s.WantOf = 5, 5 }))
+		a.drops(3)
+		x.drops(4)
+	})
+}
+
+// TestUnits_S6_TheLeastHasLeft: what a client gives back counts with its capacity no more in the same script, also after the end of a
+// lease.
+func TestUnits_S6_TheLeastHasLeft(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, b *bed) {
+		a, x, w := b.unitsPeer(t, "a", semaphore(5)), b.unitsPeer(t, "x", semaphore(10)), b.unitsPeer(t, "w", semaphore(10))
+		a.wants("1 of 5", has, a.units(0, 0, 1))
+		x.wants("3 of 10", has, x.units(0, 0, 3))
+		w.wants("7 of 10", waits, w.units(0, 0, 7))
+		header := strings.Fields(b.hash(t, "k")[":"])
+		header[3] = "1" // as if a lease had ended
+		b.put(t, "k", hash{":": strings.Join(header, " ")}, 0)
+		a.drops(1)
+		w.calledFor(7)
+		x.drops(3)
+		w.drops(7)
+	})
+}
+
 // TestUnits_S6_LeastCapacity: of those who hold counts, and no longer than they hold.
 func TestUnits_S6_LeastCapacity(t *testing.T) {
 	t.Parallel()
@@ -525,6 +599,24 @@ func TestUnits_S5_Tokens(t *testing.T) {
 		want(t, "above what may have been handed out, below now", next > w.Token+3 && next < b.raw.Time(ctx).Val().UnixMicro(), true)
 		x.drops(1)
 		want(t, "writer", x.writes().Token > next, true)
+	})
+}
+
+// TestUnits_S5_CalledWithoutAToken: a reader that is alone, and whom a client without tokens has called, gets one above all that the
+// writer before it may have handed out.
+func TestUnits_S5_CalledWithoutAToken(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, b *bed) {
+		a, r, plain := b.unitsPeer(t, "a", fencedRWTerms), b.unitsPeer(t, "r", fencedRWTerms), b.unitsPeer(t, "plain", rwTerms)
+		last := a.writes().Token + 3
+		r.wants("read", waits, r.units(0, 0, 1))
+		time.Sleep(2 * time.Millisecond)
+		b.raw.Del(ctx, "k") // the writer's process has ended
+		plain.wants("nothing", hasNothing, plain.units(0, 0, 0))
+		want(t, "token of the call", r.calledFor(1).Token, int64(0))
+		got := r.wants("confirm", has, r.units(-1, 1, 1))
+		want(t, "above", got.Token > last, true)
+		r.drops(1)
 	})
 }
 

@@ -24,6 +24,10 @@ func TestRelease_AfterAStopTellsOfTheLoss(t *testing.T) {
 			func(m *Manager) { m.RWMutex("k").RLock(); m.RWMutex("k").RLock() },
 			func(m *Manager) { m.RWMutex("k").RUnlock() },
 		},
+		"the last of two readers": {
+			func(m *Manager) { readLocks(m); readLocks(m)() },
+			func(m *Manager) { m.RWMutex("k").RUnlock() },
+		},
 		"units": {func(m *Manager) { _ = m.Semaphore("k", 3).Weighted().Acquire(bg, 2) }, func(m *Manager) { m.Semaphore("k", 3).Weighted().Release(2) }},
 	} {
 		for how, suspended := range map[string]bool{"stopped": false, "suspended": true} {

@@ -85,3 +85,39 @@ func weighted(m *Manager) func() {
 	_ = w.Acquire(context.Background(), 1)
 	return func() { w.Release(1) }
 }
+
+// The watchdog stops the renewal of one Hold after a suspension, before anything has noticed that: nobody comes in by what is over.
+func TestShared_StopRenewingAfterASuspension(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := context.Background()
+		m, _ := insideServer(t, Config{})
+		defer func() { _ = m.CloseWithin(time.Second) }()
+		var asleep atomic.Int64
+		m.leases.Stop()
+		suspendable(m, &asleep)
+		m.leases.Start()
+		h, err := m.RWMutex("k").RAcquire(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		leaves := readLocks(m)
+		time.Sleep(2 * time.Second) // it has its whole lease
+		k := h.t.owner.Held().Key()
+		if !k.Join() {
+			t.Fatal("the gate is closed: the test shows nothing")
+		}
+		k.Leave(1, 0)
+		m.leases.Stop()
+		m.dog.Stop()
+		asleep.Store(int64(time.Hour))
+		time.Sleep(20 * time.Millisecond) // who joins reads a clock that is as old as 10 ms
+		h.t.owner.StopRenewing()
+		if k.Join() {
+			t.Error("a reader comes in by a lease that is over")
+			k.Leave(1, 0)
+		}
+		leaves()
+		m.leases.Start()
+		_ = h.Release(ctx)
+	})
+}

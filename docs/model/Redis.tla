@@ -169,13 +169,12 @@ State(s, x, deaf, open) ==
       t     == IF ~Document /\ s.held > 0 /\ s.next = 0 THEN Scan(s, c) ELSE s
       u     == Has(t, c)
       mine  == u > 0 /\ (t.rec[c].n >= x.since \/ (~Document /\ x.have = 0) \/ Mutant = "NoSince")
-      place == \E i \in Places(s, c) : ~Document \/ s.line[i].n >= x.since
       marked == x.mark > 0 /\ s.other.by = c
       void(n) == CASE Mutant = "NoVoid" -> FALSE [] Mutant = "VoidGt" -> n > x.n [] OTHER -> n >= x.n
   IN CASE void(s.rec[c].n) \/ (\E i \in Places(s, c) : void(s.line[i].n)) -> Say(s, {}, "failed", c, 0)
        [] (x.have > 0 \/ x.mark > 0) /\ ~mine /\ ~marked -> Say(s, {}, "lost", c, 0)
-       [] x.have > 0 /\ mine /\ u < x.have -> Say(s, {}, "lost", c, 0)
-       [] x.place /\ x.keep > 0 /\ ~mine /\ ~place -> Say(s, {}, "gone", c, 0)
+       [] x.have > 0 /\ mine /\ (u < x.have \/ (x.keep > 0 /\ s.rec[c].cap > x.of)) -> Say(s, {}, "lost", c, 0)
+       [] x.place /\ x.keep > 0 /\ ~mine /\ (\A i \in Places(s, c) : s.line[i].n < x.since) -> Say(s, {}, "gone", c, 0)
        [] OTHER -> MakeSo(t, x, mine, deaf, open)
 
 \* The slot moves (TRYAGAIN): the line and the tokens cannot be had. What only keeps or gives back units is sent without them.

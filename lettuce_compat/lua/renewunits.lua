@@ -2,7 +2,7 @@
 -- KEYS: n locks   ARGV: the lease in ms of most of them, n times the number under which the client's first units came and how many
 -- it has; then for each lock that differs: its number, its lease; the client
 -- Answers one entry per lock: twice the units that the record has, and 1 more if another client waits; 0 gone; or an error text.
--- Nothing here raises.
+-- Nothing here raises, unless somebody has damaged a record: then each lock is asked for alone.
 local time, client, differs, terms, out = redis.call('time'), ARGV[#ARGV], {}, {}, {}
 local now, first = time[1] * 1000 + math.floor(time[2] / 1000), prove(KEYS[1]) -- also a first write that a full memory allows
 

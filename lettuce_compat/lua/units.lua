@@ -107,26 +107,26 @@ end
 
 -- token_of makes the token of a grant, '0' without a record. A writer's is as that of a Mutex. Readers have that of the record, which
 -- the first of them raises halfway to now: above all that the last writer may have handed out, and below what the next one gets.
-local function token_of(q)
+local function token_of(q, first)
   if not fence then return '0' end
   local last = q.units < q.cap and tonumber(ask('get', fence) or '')
   if not last then return new_token(fence, ARGV[8]) end
   local since_then = math.max(time[1] * 1000000 + time[2] - last, 0)
-  if h.held == 0 then last_token(fence, string.format('%.0f', last + math.floor(since_then / 2)), ARGV[8]) end
+  if first then last_token(fence, string.format('%.0f', last + math.floor(since_then / 2)), ARGV[8]) end
   return ask('get', fence)
 end
 
 -- 1, 2. What the client has.
 if r.n >= number or l and l.own and tonumber(l.own.n) >= number then return {'void'} end
 if there and now >= h.next then scan() end
-local gone = have == 'p' and r.units == 0 and not (l and l.own) and 'gone'
-  or units > 0 and (r.units < units or r.n < since) and 'lost'
+local gone = have == 'p' and r.units == 0 and not (l and l.own and tonumber(l.own.n) >= since) and 'gone'
+  or units > 0 and (r.units < units or r.n < since or keep > 0 and r.cap > of) and 'lost'
 local token, text = '0', (gone or r.units > 0 or want == 0 or try) and prove(key) or nil
 if not text and fence and ARGV[9] then last_token(fence, ARGV[9], ARGV[8]) end
 if gone and not text then return {gone} end
 local had = r.units
 local kept = math.min(had, keep)
-if not text and kept > units then token, text = token_of({units = kept, cap = cap}) end -- its call was not heard
+if not text and kept > units then token, text = token_of({units = kept, cap = cap}, h.held == had) end -- its call was not heard
 if text then return redis.error_reply(text) end
 
 -- 3. What it does not keep is free from here on. What it knows of, and keeps, has the lease.
@@ -134,7 +134,7 @@ if kept >= want and r.cap <= cap then of = cap end -- a call has given it with t
 local less = r.cap < of and r.cap == h.cap -- the least may not be what it was
 h.held, r.n, r.units, r.cap = h.held - had, number, kept, of
 r.ends = kept == 0 and 0 or units > 0 and math.max(r.ends, now + lease) or r.ends
-if kept > 0 then count(r) end
+if kept > 0 then count(r) else scanned = nil end -- what it had counts no more
 if kept > 0 and less and h.held > kept then scan() end
 
 -- 4. Its place.
@@ -166,7 +166,7 @@ end
 local function give(q, contended)
   local was, ends, made = q.record, math.max(q.record.ends, now + q.lease), nil
   local to = {n = was.units < q.kept and 1000000000000000 or q.n, units = math.max(q.want, was.units), ends = ends, contended = contended, cap = q.cap}
-  made, text = token_of(to)
+  made, text = token_of(to, h.held == 0)
   if not made then return nil end
   h.held = h.held - was.units
   count(to)
@@ -192,7 +192,7 @@ end
 if stays then l, blocked = l or line_of(line, client, string.find(flags, 'm', 1, true)), blocked or p end
 
 -- Each holder hears once that somebody waits whom it blocks: 2 in the header of the line, and some have not.
-r.contended = l and l.places > (l.own and 1 or 0) and blocked ~= p and '1' or '0'
+if line ~= key then r.contended = l and l.places > (l.own and 1 or 0) and blocked ~= p and '1' or '0' end -- else nobody knows
 if blocked and l.contended ~= '1' then
   local all, left = ask('hgetall', key) or {}, 256 -- so many are notified in a script
   l.contended, l.changed = '1', true

@@ -51,7 +51,8 @@ func (o *Owner) StopRenewing() bool {
 	if s := o.Share(); s.Limited() || s.stopped.Swap(true) {
 		return false
 	}
-	o.endAt(o.g.deadline(), o.g.k.set.Lease.Margin)
+	at, _ := o.g.until()
+	o.endAt(at, o.g.k.set.Lease.Margin)
 	return true
 }
 

@@ -12,6 +12,7 @@ import (
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/queue"
 	"github.com/anteroom/anteroom/renewal"
+	"github.com/anteroom/anteroom/sync/internal/conversation"
 )
 
 // What once went wrong around a loss, an outage and a release of units.
@@ -448,6 +449,34 @@ func TestShared_AGrantWhileOthersAreNotified(t *testing.T) {
 	mustGive(t, o)
 	w.Exit(t.Context())
 	other.Exit(t.Context())
+}
+
+// A call while the owners are being notified gives nothing: the conversation has yet to hear that the grant has ended.
+func TestShared_S4_ACallWhileTheyAreNotified(t *testing.T) {
+	t.Parallel()
+	_, client := fresh(t)
+	rdb := client()
+	p := newShares(t, client(), 0, nil)
+	k := p.Key("k", p.set)
+	defer k.Done()
+	s := withUnits(&Owner{Stay: queue.Stay{Need: 1, Kind: queue.Refusable}})
+	units := make(chan int64, 1)
+	s.Holder = notify(func(*Loss) {
+		k.mu.Lock()
+		n := k.talk.LastCommand().N
+		k.mu.Unlock()
+		k.hear(conversation.Event{Kind: conversation.Called, N: n, Record: n, Units: writes, Lease: time.Second})
+		units <- k.q.Demand().Units
+	})
+	if err := k.Acquire(t.Context(), s, nil); err != nil {
+		t.Fatal(err)
+	}
+	gone(t, rdb, s.g)
+	if n := <-units; n != 0 {
+		t.Errorf("the queue admits others by %d units of a grant that is lost", n)
+	}
+	s.Exit(t.Context())
+	mustGive(t, p.mustTake(t, writes))
 }
 
 // What is held against a writer by Lock that has exited does not strike the next.

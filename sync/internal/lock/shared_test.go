@@ -618,6 +618,43 @@ func TestShared_S24_ATry(t *testing.T) {
 	assertGone(t, client(), a, b, c)
 }
 
+// S24: a try passes nobody, though others may while the next one is on its way and has not run.
+func TestShared_S24_ATryBesideAnHeir(t *testing.T) {
+	t.Parallel()
+	_, client := fresh(t)
+	p := newShares(t, client(), 0, func(s *Settings) { s.Fair = false })
+	k := p.Key("k", p.set)
+	defer k.Done()
+	first := p.mustTake(t, writes)
+	next := make(chan *Owner)
+	go func() { next <- p.mustTake(t, writes) }()
+	eventually(t, "another one waits", func() bool { return k.q.Len() == 1 })
+	mustGive(t, first)
+	second := <-next
+	heir := &queue.Waiter{Stay: &queue.Stay{Need: writes, Kind: queue.NoNotify}} // which does not Park yet
+	_, order, _ := k.q.Acquire(heir)
+	k.carryOut(order)
+	mustGive(t, second)
+	if err := k.Enter(t.Context(), queue.Try|queue.Refusable, 1, 0); err == nil {
+		t.Error("a reader that tries has passed the heir")
+		k.Leave(1, 0)
+	} else if err != ErrRefused { //nolint:errorlint // never wrapped
+		t.Error(err)
+	}
+	if k.Join() { // who waits may
+		k.Leave(1, 0)
+	} else {
+		t.Error("the gate is closed: the test shows nothing")
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	order, _ = k.q.Park(ended, heir)
+	k.carryOut(order)
+	k.Done()
+	assertGone(t, client(), p)
+	k.refs.Add(1)
+}
+
 // S24: who waits in line states again as a Mutex does (P7), and the first two also when a lease ends.
 func TestShared_S24_TheFirstTwoStateWhenALeaseEnds(t *testing.T) {
 	t.Parallel()

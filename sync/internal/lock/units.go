@@ -48,7 +48,7 @@ type use struct {
 	admissions uint32 // of the queue when it was asked by a renewal
 	lastShown  uint64 // the last answer or call that showed the units
 	lastServed uint64 // the last answer or call that counted
-	of         int64  // the capacity that the units count with in Redis, or less. With a place: those that a call may give, or less
+	of         int64  // the units count with this capacity in Redis, or with less. With a place: so do those that a call may give
 	sent       capacities
 	sentN      uint64 // the command that has said so
 }

@@ -60,7 +60,7 @@ func (k *Key) out(leave func()) {
 // capacity. Nobody can notify them of a loss, which keeps others of this process out until they have left. Otherwise it is as
 // Acquire.
 func (k *Key) Enter(ctx context.Context, kind queue.Kind, units, of int64) error {
-	if k.Join() { // never of a Semaphore
+	if !kind.IsTry() && k.Join() { // never of a Semaphore
 		return nil
 	}
 	w := k.l.waiters.Get().(*queue.Waiter)
@@ -104,7 +104,7 @@ func (k *Key) Leave(units, of int64) (lost *Held) {
 			lost = g
 		}
 	}
-	if k.leaveUnits(units, of) != queue.Nothing || k.u.lossy.Load() {
+	if k.leaveUnits(units, of) != queue.Nothing || lost != nil || k.u.lossy.Load() {
 		g := k.cur.Load()
 		k.giveBack(g, nil, true, func() { k.exitedLocked(g) })
 	}

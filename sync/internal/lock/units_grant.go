@@ -20,11 +20,17 @@ type heldUnits struct {
 	stated   int64               // the newest of those that an answered command has named
 }
 
-// deadline is until when the units may be relied on, if the machine is not suspended before that: see Key.Join.
+// until is until when the units may be relied on, if the machine, which was suspended for slept, is not before that.
+func (g *Held) until() (at, slept Moment) {
+	_, slept = g.k.l.leases.Present()
+	return g.lease.Until() - slept, slept
+}
+
+// deadline is until when the queue may let goroutines in, which it is told next: see Key.Join.
 func (g *Held) deadline() Moment {
-	_, slept := g.k.l.leases.Present()
+	at, slept := g.until()
 	g.k.u.slept.Store(int64(slept))
-	return g.lease.Until() - slept
+	return at
 }
 
 // unused reports whether nobody uses or waits for the units. Then they go back.

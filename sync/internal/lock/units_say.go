@@ -67,7 +67,7 @@ func (k *Key) takeUnits(e conversation.Event, s *conversation.Command, a *lettuc
 		k.q.Granted(g.n, k.talk.Units, k.contendedLocked(), g.deadline())
 	case f == conversation.Vanished:
 		k.l.gone(g.lease, byStatement, nil)
-	case k.usableLocked():
+	case k.usableLocked() && g.loss == nil: // else Ended is on its way
 		if now.Sent != before.Grant.Sent || now.Lease != before.Grant.Lease {
 			g.lease.Extend(k.at(Moment(now.Sent)), now.Lease)
 		}
