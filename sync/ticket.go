@@ -52,9 +52,11 @@ func (t Ticket) parts() (grant uint64, token int64, ok bool) {
 // what is left of MinHold counts instead where that is more.
 //
 // It waits for Redis as Release does, and like Release it always ends the hold, but for ErrInUse, which says that there
-// are other Holds in or around this one: the Release of each has to have returned before. With ErrLost the ticket is empty. With
-// ErrUnavailable the ticket may prove to be worth something or not: the command continues in the background, and Resume
-// settles it.
+// are other Holds in or around this one: the Release of each has to have returned before. With ErrLost the ticket is empty.
+//
+// With ErrUnavailable the command continues in the background, and the lock is left to the ticket or lost. Resume by this Manager
+// waits until that is known. Another one may say ErrNotHeld too early, until LeaseTime + CommandTimeout have passed: a ticket
+// that is dropped then may keep the lock taken for d.
 func (h *Hold) Detach(ctx context.Context, d time.Duration) (Ticket, error) {
 	const op = "detach"
 	if err := within("d", d, minLease, maxLease, ""); err != nil {
@@ -89,11 +91,12 @@ func (h *Hold) Detach(ctx context.Context, d time.Duration) (Ticket, error) {
 
 // Resume takes up the hold that Detach has left to the ticket, with its token. It asks Redis for the ticket first, and does not
 // wait for anybody but a goroutine of this process that has lost the lock and not unlocked it (ErrNotAcquired if ctx ends
-// before that does; the ticket is as it was). It returns ErrNotHeld if the ticket is worth nothing, because its time is over, it was resumed before, or the lock was taken by
-// Seize or ForceRelease. ErrClosed and ErrConfig leave the ticket as it was, and so does ErrUnavailable, if Redis did not
-// serve until ctx ended. But where an answer was lost, the ticket may be refused elsewhere until Redis has answered this
-// process again, which gives it back; a Redis that answers nothing for half a minute, or a Close meanwhile, uses it up, and
-// its lock stays taken for its time at most.
+// before that does; the ticket is as it was). It returns ErrNotHeld if the ticket is worth nothing, because its time is over,
+// it was resumed before, or the lock was taken by Seize or ForceRelease. ErrClosed and ErrConfig leave the ticket as it was, and
+// so does ErrUnavailable, if Redis did not serve until ctx ended. But if ctx has ended while Resume took the lock, the ticket is
+// refused elsewhere (ErrNotHeld) until Redis has answered this process and it has given the ticket back, without its note. A
+// Redis that answers nothing for half a minute, or a Close meanwhile, uses the ticket up, and its lock stays taken for its time
+// at most.
 //
 // The lock is as Acquire with the same options returns it: without an answer it is relied on for one lease, and not for the time
 // of the ticket. Goroutines of this process that wait for it wait on.

@@ -208,6 +208,49 @@ func TestTicket_DetachWithoutAnAnswer(t *testing.T) {
 	}
 }
 
+// Who resumes in the process that has detached waits for the answer to that: the ticket may be still to come.
+func TestTicket_ResumeBesideItsDetach(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		a, _ := manager(t, s.client(), anteroom.Config{})
+		s.turns(t, a)
+		h := acquire(t, a.Mutex("k"))
+		s.net.OnRequest("ticket.", 1, faultnet.Swallowed)
+		ctx, cancel := context.WithTimeout(bg, 50*time.Millisecond)
+		defer cancel()
+		ticket, err := h.Detach(ctx, time.Hour)
+		if !errors.Is(err, anteroom.ErrUnavailable) {
+			t.Errorf("Detach: %v", err)
+		}
+		ok(t, resume(t, a, ticket).Release(bg))
+		s.settle()
+		s.nothing(t, "k")
+	})
+}
+
+// The note of a goroutine that waits behind a Resume which gives up does not come to the ticket.
+func TestTicket_GoesBackWithoutANoteOfOthers(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		a, b, net := s.two(t)
+		h := acquire(t, a.Mutex("k"))
+		waiter := s.waiting(t, bg, b.Mutex("k"), anteroom.Note("behind"))
+		ticket := must[anteroom.Ticket](t)(h.Detach(bg, time.Hour))
+		s.settle()
+		net.OnRequest(takeText, 1, faultnet.Late(800*time.Millisecond))
+		ctx, cancel := context.WithTimeout(bg, 500*time.Millisecond)
+		defer cancel()
+		if _, err := b.Mutex("k").Resume(ctx, ticket); !errors.Is(err, anteroom.ErrUnavailable) {
+			t.Fatalf("Resume: %v", err)
+		}
+		time.Sleep(5 * time.Second)
+		info := must[anteroom.Info](t)(a.Inspect(bg, "k"))
+		if len(info.Holders) != 1 || info.Holders[0].Note != "" {
+			t.Errorf("%+v", info.Holders)
+		}
+		ok(t, resume(t, a, ticket).Release(bg))
+		ok(t, (<-waiter).Release(bg))
+	})
+}
+
 // What Detach refuses changes nothing, and a lost hold leaves no ticket.
 func TestTicket_WhatDetachRefuses(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {

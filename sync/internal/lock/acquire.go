@@ -69,7 +69,8 @@ func (k *Key) enter(ctx context.Context, w *queue.Waiter, admit func() error, ou
 }
 
 // Acquire brings the owner in, with one reference on k more until its exit, or returns why it is not: ErrRefused,
-// ErrClosed, an *AnswerError, or the cause of ctx where Redis is not why. lease is nil for that of the settings.
+// ErrClosed, for one that takes the lock from a field ErrNotThere, an *AnswerError, or the cause of ctx where Redis is not why.
+// lease is nil for that of the settings.
 func (k *Key) Acquire(ctx context.Context, o *Owner, lease *Lease) error {
 	if o.Share() != nil {
 		return k.acquireUnits(ctx, o)
@@ -120,6 +121,12 @@ func (k *Key) admit(ctx context.Context, o *Owner, w *queue.Waiter) error {
 	case g == nil || g.n != w.Grant:
 		return errAgain
 	case o.lease.Fixed() || k.set.Replicas > 0 || o.more().Note != "":
+		k.mu.Lock()
+		wrong := k.mistakenLocked(o, g) // whose note would stay with the ticket
+		k.mu.Unlock()
+		if wrong != nil {
+			return wrong
+		}
 		if err := k.secure(ctx, g, o); err != nil {
 			return err
 		}

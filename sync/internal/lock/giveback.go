@@ -96,9 +96,6 @@ func (k *Key) freedLocked(cmd *conversation.Command, e conversation.Event, f con
 		return news{}
 	}
 	k.freeing = nil
-	if g.u == nil && f == conversation.Vanished { // its lease was ended: no Lost comes that would let the key go on
-		k.talk, _ = k.talk.Handle(conversation.Event{Kind: conversation.Exited, N: g.n}, k.l.moment())
-	}
 	// Others are inside, who are notified of the same loss, unless they were.
 	beside := g.u != nil && f == conversation.Vanished && g == k.cur.Load() && b.failure.Err == nil && g.loss == nil
 	notThere := f == conversation.Missing && (cmd.Have > 0 || k.l.now() < mark) || f == conversation.Vanished && (g.u == nil || g.loss != nil)

@@ -49,9 +49,9 @@ func (g *Held) clear(flag uint32)          { g.flags.And(^flag) }
 //
 //	set by         | until when                               | read by
 //	---------------+------------------------------------------+----------------------------------------
-//	newGrantLocked | the ticket that g was taken from lasts   | send, if nobody comes to own it
+//	newGrantLocked | the ticket that g was taken from lasts   | markLocked, if nobody comes to own it
 //	admit          | 0: g has an owner                        |
-//	release        | MinHold or a bequest keeps the key taken | send, for each statement that releases g
+//	release        | MinHold or a bequest keeps the key taken | markLocked, for each command that releases g
 //	               |                                          | quietUntilLocked: nothing is pending before
 //	take           | 0: Redis has the mark, or there is none  |
 

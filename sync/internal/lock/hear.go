@@ -76,12 +76,21 @@ func (k *Key) take(e conversation.Event, cmd *conversation.Command, a *lettuceco
 	}
 	k.mu.Unlock()
 	if f == conversation.Vanished { // of g, which was granted
-		g.lease.Lose(renewal.Cause{Reason: renewal.ReasonGone})
+		k.vanished(g)
 	}
 	if called {
 		k.l.cfg.Reporter.Called(k, cmd != nil)
 	}
 	return settled, n
+}
+
+// vanished: the unit of g is gone. Where g was being given back, or nobody took it, no Lost comes that would let the key go on.
+func (k *Key) vanished(g *Held) {
+	if !g.lease.Lose(renewal.Cause{Reason: renewal.ReasonGone}) && g.lease.State() == renewal.StateEnded {
+		k.mu.Lock()
+		k.talk, _ = k.talk.Handle(conversation.Event{Kind: conversation.Exited, N: g.n}, k.l.moment())
+		k.mu.Unlock()
+	}
 }
 
 // enterLocked makes the grant that Redis has given, and lets the first in. Where nobody may come in, or nobody wants it any

@@ -426,6 +426,46 @@ func TestLate_ACallBesideClose(t *testing.T) {
 	k.Done()
 }
 
+// A confirmation finds nothing of what its call has brought, and what nobody wanted any more: the key can be used again.
+func TestLate_WhatNobodyTookIsGone(t *testing.T) {
+	_, client := fresh(t)
+	p, q := newParty(t, client(), longLease), newParty(t, client(), longLease)
+	o := q.mustAcquire(t, "k")
+	k := p.Key("k", p.set)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	gone := make(chan error, 1)
+	go func() {
+		gone <- k.Acquire(ctx, &Owner{Stay: queue.Stay{Kind: queue.Refusable}, Holder: notify(func(*Loss) {})}, nil)
+	}()
+	awaitPlace(t, client(), 1)
+	var n uint64
+	var cmd *conversation.Command // which is not sent
+	eventually(t, "its place is confirmed", func() bool {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		if k.talk.State != conversation.Waiting || k.talk.Unanswered() {
+			return false
+		}
+		n = k.talk.LastCommand().N
+		k.talk, _ = k.talk.Handle(conversation.Event{Kind: conversation.Retry}, k.l.moment())
+		cmd = k.nextLocked()
+		return cmd != nil
+	})
+	cancel()
+	if err := <-gone; err == nil {
+		t.Fatal("admitted")
+	}
+	k.hear(conversation.Event{Kind: conversation.Called, N: n, Record: n, Units: 1, Lease: k.set.times.Call})
+	k.take(conversation.Event{Kind: conversation.HasNot, N: cmd.N}, cmd, &lettucecompat.Answer{Word: lettucecompat.WordGone})
+	k.kick()
+	p.landed()
+	mustRelease(t, o)
+	eventually(t, "settled", func() bool { return p.unsettled.Load() == 0 })
+	k.Done()
+	mustRelease(t, p.mustAcquire(t, "k"))
+}
+
 // The pause after a lease that no replica confirms grows up to a bound, however long that lasts.
 func TestLate_ThePauseWithoutReplicasIsBounded(t *testing.T) {
 	t.Parallel()

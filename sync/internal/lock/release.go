@@ -45,7 +45,6 @@ func (g *Held) release(b *giving, mayBeHeld bool) {
 		cmd = k.nextLocked()
 	case !b.lost: // a confirmation of a place has found it gone: nothing is there that MinHold would keep
 		b.endLocked(ExitResult{ReleaseResult: ReleaseResult{Lost: g.missingLocked(b, false)}})
-		k.talk, _ = k.talk.Handle(conversation.Event{Kind: conversation.Exited, N: g.n}, k.l.moment())
 	}
 	k.mu.Unlock()
 	defer k.l.unregister(g, nil)

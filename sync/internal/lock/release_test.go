@@ -178,7 +178,7 @@ func TestLate_AReleaseOfAUnitThatAConfirmationHasFoundGone(t *testing.T) {
 	o := p.mustAcquire(t, "k")
 	k := o.g.k
 	rdb.Del(t.Context(), "k")
-	k.mu.Lock() // Key.take of the answer to a confirmation whose call came first, before it loses the lease
+	k.mu.Lock() // Key.take of the answer to a confirmation whose call came first, in two parts: the exit comes between
 	var f conversation.Effect
 	if k.talk, f = k.talk.Handle(conversation.Event{Kind: conversation.HasNot, N: k.talk.LastCommand().N}, k.l.moment()); f != conversation.Vanished {
 		t.Error(f)
@@ -187,6 +187,8 @@ func TestLate_AReleaseOfAUnitThatAConfirmationHasFoundGone(t *testing.T) {
 	if r := o.Exit(t.Context()); r.Lost == nil || r.Lost.Reason != renewal.ReasonGone {
 		t.Errorf("%+v", r)
 	}
+	k.vanished(o.g)
+	k.kick()
 	eventually(t, "settled", func() bool { return p.unsettled.Load() == 0 }) // nothing is there that MinHold would keep
 }
 

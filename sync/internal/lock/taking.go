@@ -13,12 +13,10 @@ import (
 // This file is how the lock comes to an owner, and goes from one, out of turn.
 //
 // An owner that takes the lock waits in front of all others of its process. Its process gets a place in the line, as
-// for any owner, and one statement then ends the present holder and gives the lock to that place (lua/force.lua). Its
+// for any owner, and one command then ends the present holder and gives the lock to that place (lua/force.lua). Its
 // number is that of the unit, so an owner knows whether it has what it has taken. If the answer is lost, the next
-// confirmation of the place settles it.
-
-// Nobody waits in front before Redis was asked whether the ticket is there, and nothing is taken from an owner of this
-// process before Redis has answered: see mayTake.
+// confirmation of the place settles it. Nobody waits in front before Redis was asked whether the ticket is there, and nothing
+// is taken from an owner of this process before Redis has answered: see mayTake.
 
 // Taking is how an owner takes the lock.
 type Taking struct {
@@ -152,14 +150,31 @@ func (k *Key) mayTake(ctx context.Context, t *Taking) error {
 }
 
 // ticket asks Redis whether the field is there that t takes the lock from. OutcomeOK without a question if it takes it from
-// anybody, or if this process may have taken it already for one who has not come in.
+// anybody, or if this process may have taken it already for one who has not come in. OutcomeUnknown if it is not there, and this
+// process was leaving the lock to it.
 func (k *Key) ticket(ctx context.Context, t *Taking) (lettucecompat.Outcome, error) {
 	if t.From == "" || k.brings(t.From) {
 		return lettucecompat.OutcomeOK, nil
 	}
+	leaves := k.leavesTo(t.From)
 	r := k.l.wire.Status(ctx, []lettucecompat.Query{{Key: k.name, Field: t.From}}, k.set.Timeout)[0]
 	k.report(r.Err)
+	if leaves && r.Outcome == lettucecompat.OutcomeGone {
+		return lettucecompat.OutcomeUnknown, nil
+	}
 	return r.Outcome, r.Err
+}
+
+// leavesTo reports whether an owner of this process has left the lock to the field, and no answer shows yet what became of that.
+func (k *Key) leavesTo(field string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	g := k.cur.Load()
+	if g == nil || g.by == nil {
+		return false
+	}
+	b := g.by.more().bequest
+	return b != nil && b.field == field && (k.talk.Grant.Record == g.n || k.openLocked() == g.n)
 }
 
 // brings reports whether this process may have taken the lock from the field, and nobody owns it yet.
