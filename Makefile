@@ -44,7 +44,8 @@ PARTS = export ANTEROOM_SKIPPED=$(SKIPPED); rm -f $(SKIPPED); status=0; all=$$(d
 
 # make test leaves out the tests whose names end in _Lab, make lab runs those. They take more than about two seconds,
 # or need several servers, Prometheus or a browser. Many tests wait for real time, so more of them run together than
-# there are processors; sync takes longest, so it begins first.
+# there are processors; sync takes longest, so it begins first. The time limits are for a hang: beside eight busy loops
+# its long tests take half an hour.
 TESTS  = -race -p 4 -parallel 8 -timeout 30m
 # The packages that have tests: of the others go test prints a line each.
 TESTED = $$($(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...)
@@ -56,9 +57,9 @@ test: redis
 
 lab: lint redis prometheus iproute chromium
 	@$(PARTS); \
-	part "1/4 long tests" $(GO) test $(TESTS) -run '_Lab$$' ./sync $(TESTED); \
-	part "2/4 laboratories" $(GO) -C lab test -race -p 4 -count 1 -timeout 40m ./...; \
-	part "3/4 examples" $(GO) -C examples test -timeout 10m .; \
+	part "1/4 long tests" $(GO) test $(TESTS) -timeout 90m -run '_Lab$$' ./sync $(TESTED); \
+	part "2/4 laboratories" $(GO) -C lab test -race -p 4 -count 1 -timeout 90m ./...; \
+	part "3/4 examples" $(GO) -C examples test -timeout 90m .; \
 	part "4/4 other servers" $(GO) -C lab run -race ./servers -short -j 4; \
 	end
 

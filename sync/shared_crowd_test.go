@@ -144,7 +144,7 @@ func TestCapacity_NobodySeesMoreThanItsOwn(t *testing.T) {
 }
 
 func TestCapacity_NobodySeesMoreThanItsOwn_Lab(t *testing.T) {
-	for seed := range uint64(40) {
+	for seed := range uint64(20) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *embedded) {
 				c := &crowd{t: t, faults: seed%2 > 0, inside: map[int64]int64{}}

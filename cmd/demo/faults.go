@@ -65,7 +65,7 @@ func (i *injector) run(ctx context.Context, isEmbedded bool) {
 
 // deleteKey: a client that knows nothing of locks deletes the key of a held one. Redis notifies nobody, so the
 // watchdog or the next renewal has to find out; until then another holder may be admitted, and both run. Their
-// resource keeps order.
+// resource keeps order. On a machine that stalls the lease may run out first.
 func (i *injector) deleteKey() {
 	const text = "a foreign client deletes the key of %[1]s (DEL), held by process %[2]d"
 	i.destroy(actHold, keyDeleted, text, removalBound, func(ctx context.Context, key string) error {
@@ -74,7 +74,7 @@ func (i *injector) deleteKey() {
 			return errors.New("there was no such key any more")
 		}
 		return err
-	}, observe.LostGone)
+	}, observe.LostGone, observe.LostDeadline)
 }
 
 // releaseByForce: an operator releases a held lock. A message notifies the holder's Manager, so the report comes at
@@ -88,7 +88,7 @@ func (i *injector) releaseByForce() {
 			return errors.New("nobody held it any more")
 		}
 		return err
-	}, observe.LostForced, observe.LostGone)
+	}, observe.LostForced, observe.LostGone, observe.LostDeadline)
 }
 
 // forgetUnlock: a goroutine locks and ends. The watchdog has to find that out and stop renewing, so that the lease
