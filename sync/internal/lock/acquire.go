@@ -16,7 +16,7 @@ import (
 // is one after which w comes again.
 func (k *Key) enter(ctx context.Context, w *queue.Waiter, admit func() error, out func()) error {
 	if k.l.closing.Load() {
-		k.kick() // an attempt in vain to join may have hidden the last one who left
+		k.sendAsync() // an attempt in vain to join may have hidden the last one who left
 		return ErrClosed
 	}
 	for left := false; ; left = true {
@@ -28,7 +28,7 @@ func (k *Key) enter(ctx context.Context, w *queue.Waiter, admit func() error, ou
 			k.beginClose()
 		}
 		if order == queue.Restate && !in && ctx.Done() == nil && k.q.Demand().Units == 0 { // else this process may free what w needs
-			k.speak(w.Kind == queue.NoNotify) // the caller waits in any case, and cannot be stopped
+			k.sendNext(w.Kind == queue.NoNotify) // the caller waits in any case, and cannot be stopped
 		} else {
 			k.carryOut(order)
 		}
@@ -106,7 +106,7 @@ func (k *Key) Acquire(ctx context.Context, o *Owner, lease *Lease) error {
 func (k *Key) parks(w *queue.Waiter) {
 	if w.Takes {
 		k.oust()
-		k.kick() // there may be a place already
+		k.sendAsync() // there may be a place already
 	}
 }
 
@@ -141,7 +141,7 @@ func (k *Key) admit(ctx context.Context, o *Owner, w *queue.Waiter) error {
 	k.mu.Lock()
 	// What was held against the owner before, who had decided to pass the grant on already, is not held against o.
 	// The conversation is asked, too: what it has heard may still be on its way to the lease.
-	ok := g.loss == nil && k.talk.Grant.Record == g.n && g.lease.Valid(now) && !g.is(unrenewed)
+	ok := g.loss == nil && k.conv.Grant.Record == g.n && g.lease.Valid(now) && !g.is(unrenewed)
 	var wrong error
 	if ok {
 		wrong = k.mistakenLocked(o, g)
@@ -180,8 +180,8 @@ func (k *Key) leave(ctx context.Context, w *queue.Waiter) {
 	exit, _ := k.q.Release(w.Stay, queue.EndTurn)
 	switch {
 	case exit != queue.Final: // lost meanwhile
-		k.hear(conversation.Event{Kind: conversation.Exited, N: w.Grant})
-		k.kick()
+		k.handle(conversation.Event{Kind: conversation.Exited, N: w.Grant})
+		k.sendAsync()
 	default: // so it is the last grant
 		g := k.cur.Load()
 		if l := g.lease; !l.Valid(k.l.leases.Glance()) {
@@ -201,7 +201,7 @@ func (k *Key) secure(ctx context.Context, g *Held, o *Owner) error {
 		g.lease.StopRenewing()
 	}
 	k.mu.Lock()
-	k.talk = k.talk.Lasts(k.l.moment().Add(o.lease.For + k.set.ReplicaTimeout))
+	k.conv = k.conv.Lasts(k.l.moment().Add(o.lease.For + k.set.ReplicaTimeout))
 	k.mu.Unlock()
 	secured := lettucecompat.Renewal{Key: k.name, Field: g.Field(), Lease: o.lease.For, Note: o.more().Note}
 	if o.lease.Fixed() && k.set.Replicas > 0 { // nothing renews it, and replicas may confirm it later than the call lease lasts

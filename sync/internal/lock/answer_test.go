@@ -47,8 +47,8 @@ func TestAnswer_ACallIsReportedOnce(t *testing.T) {
 	})
 	k := p.Key("k", p.set)
 	defer k.Done()
-	k.hear(conversation.Event{Kind: conversation.Retry})
-	k.speak(false)
+	k.handle(conversation.Event{Kind: conversation.Retry})
+	k.sendNext(false)
 	mustRelease(t, <-got)
 	if called, found := p.rep.called.Load(), p.rep.found.Load(); called != 1 || found != 0 {
 		t.Errorf("%d called, %d found", called, found)
@@ -152,7 +152,7 @@ func TestAnswer_P13_ATryInThePauseOfAnother(t *testing.T) {
 	w := &queue.Waiter{Stay: &queue.Stay{Kind: queue.Refusable, Need: 1}}
 	_, order, _ := k.q.Acquire(w)
 	k.carryOut(order)
-	eventually(t, "a long pause", func() bool { k.mu.Lock(); defer k.mu.Unlock(); return k.talk.Failures() >= 7 && !k.talk.Unanswered() })
+	eventually(t, "a long pause", func() bool { k.mu.Lock(); defer k.mu.Unlock(); return k.conv.Failures() >= 7 && !k.conv.Unanswered() })
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	order, err := k.q.Park(ctx, w)

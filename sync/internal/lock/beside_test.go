@@ -197,7 +197,7 @@ func TestBeside_TwoExitsBesideALoss(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	k.mu.Lock()
-	left := Moment(k.talk.SilentUntil()) - k.l.now()
+	left := Moment(k.conv.SilentUntil()) - k.l.now()
 	k.mu.Unlock()
 	if left > 0 {
 		t.Errorf("both have exited, and nothing is stated for %v", left)

@@ -21,7 +21,7 @@ func (l *Locks) BeginClose() {
 	l.shut()
 	for _, k := range l.All() {
 		k.beginClose()
-		k.kick()
+		k.sendAsync()
 	}
 }
 

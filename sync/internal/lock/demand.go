@@ -16,10 +16,10 @@ func (k *Key) quietUntilLocked() Moment {
 
 // openLocked returns the record that was given back, or taken, while no answer says what became of it; 0: none.
 func (k *Key) openLocked() uint64 {
-	if k.talk.State == conversation.Holding {
+	if k.conv.State == conversation.Holding {
 		return 0
 	}
-	return k.talk.OpenRecord()
+	return k.conv.OpenRecord()
 }
 
 // demandLocked returns what the goroutines want.
@@ -51,8 +51,8 @@ func (k *Key) nextLocked() *conversation.Command {
 	}
 	var next conversation.Command
 	until := never
-	if demand.Keep == 0 || k.talk.State == conversation.Holding { // otherwise its owner is notified of a loss, or still to come
-		k.talk, next, until = k.takeLocked(demand, now)
+	if demand.Keep == 0 || k.conv.State == conversation.Holding { // otherwise its owner is notified of a loss, or still to come
+		k.conv, next, until = k.planLocked(demand, now)
 	}
 	var cmd *conversation.Command
 	if next.N > 0 {
@@ -62,7 +62,7 @@ func (k *Key) nextLocked() *conversation.Command {
 		}
 		k.sendsLocked(cmd, now)
 	}
-	if k.busyLocked(k.talk.State != conversation.Idle || k.flying > 0) {
+	if k.busyLocked(k.conv.State != conversation.Idle || k.flying > 0) {
 		defer k.Done()
 	}
 	if cmd == nil {
@@ -82,32 +82,32 @@ func (k *Key) checkTryLocked(now, pause Moment) {
 	if d := k.q.Demand(); d.Units > 0 || !d.Try {
 		return
 	}
-	asked := k.talk.LastCommand().N > k.tryAfter
+	asked := k.conv.LastCommand().N > k.tryAfter
 	switch {
-	case now < Moment(k.talk.SilentUntil()), now < pause:
+	case now < Moment(k.conv.SilentUntil()), now < pause:
 		k.q.Refuse(ErrRefused)
-	case k.talk.Unanswered():
-	case asked && k.talk.State == conversation.Fresh:
+	case k.conv.Unanswered():
+	case asked && k.conv.State == conversation.Fresh:
 		k.q.Refuse(errLate)
-	case asked && k.talk.InLine && now < k.patience:
-	case asked && k.talk.InLine:
+	case asked && k.conv.InLine && now < k.patience:
+	case asked && k.conv.InLine:
 		k.q.Refuse(ErrRefused)
 	default:
-		k.talk, _ = k.talk.Handle(conversation.Event{Kind: conversation.Retry}, conversation.Moment(now))
+		k.conv, _ = k.conv.Handle(conversation.Event{Kind: conversation.Retry}, conversation.Moment(now))
 	}
 }
 
-// takeLocked returns the next command that demand makes of the conversation, and that as it is once the command is sent: see
+// planLocked returns the next command that demand makes of the conversation, and that as it is once the command is sent: see
 // conversation.Conversation.Next.
-func (k *Key) takeLocked(demand conversation.Demand, now Moment) (conversation.Conversation, conversation.Command, Moment) {
+func (k *Key) planLocked(demand conversation.Demand, now Moment) (conversation.Conversation, conversation.Command, Moment) {
 	n, at := k.l.number.Load()+1, conversation.Moment(now)
-	talk, cmd, until := k.talk.Next(demand, n, at)
+	conv, cmd, until := k.conv.Next(demand, n, at)
 	if cmd.N > 0 { // only now a number is taken
 		if taken := k.l.number.Add(1); taken != n {
-			talk, cmd, until = k.talk.Next(demand, taken, at)
+			conv, cmd, until = k.conv.Next(demand, taken, at)
 		}
 	}
-	return talk, cmd, Moment(until)
+	return conv, cmd, Moment(until)
 }
 
 // sendsLocked notes that cmd is about to be sent.

@@ -142,11 +142,11 @@ func TestDriver_P9_OneOfTwoUnitsExits(t *testing.T) {
 	}
 	o.g.lease.Lose(renewal.Cause{Reason: renewal.ReasonWatchdog})
 	<-lost
-	eventually(t, "the loss is known", func() bool { k.mu.Lock(); defer k.mu.Unlock(); return k.unitsLocked() == 0 && !k.talk.InLine })
+	eventually(t, "the loss is known", func() bool { k.mu.Lock(); defer k.mu.Unlock(); return k.unitsLocked() == 0 && !k.conv.InLine })
 	if r := o.Exit(context.Background()); r.Lost == nil {
 		t.Errorf("%+v", r)
 	}
-	if k.mu.Lock(); k.talk.SilentUntil() <= k.l.moment() {
+	if k.mu.Lock(); k.conv.SilentUntil() <= k.l.moment() {
 		t.Error("it may state something while the second unit works")
 	}
 	k.mu.Unlock()

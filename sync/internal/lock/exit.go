@@ -66,7 +66,7 @@ func (o *Owner) Exit(ctx context.Context) ExitResult {
 // exitedLost: the last unit of o, which has lost the lock, has exited.
 func (o *Owner) exitedLost() {
 	o.g.exited()
-	o.g.k.kick()
+	o.g.k.sendAsync()
 	o.abandon()
 }
 

@@ -178,7 +178,7 @@ func TestBeside_ATryBehindAReleaseThatFailed(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	k.mu.Lock()
-	last := k.talk.LastCommand()
+	last := k.conv.LastCommand()
 	k.mu.Unlock()
 	if last.Have != 1 || last.Want != 1 {
 		t.Errorf("it had to say %v", last)

@@ -16,8 +16,8 @@ func (k *Key) taken(d conversation.Demand) *conversation.Command {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.flying++
-	talk, cmd, _ := k.takeLocked(d, k.l.now())
-	k.talk = talk
+	conv, cmd, _ := k.planLocked(d, k.l.now())
+	k.conv = conv
 	return &cmd
 }
 
@@ -26,14 +26,14 @@ func (k *Key) repeated() *conversation.Command {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.flying++
-	cmd := k.talk.LastCommand()
+	cmd := k.conv.LastCommand()
 	return &cmd
 }
 
 // answered is what comes for cmd.
 func (k *Key) answered(cmd *conversation.Command, e conversation.Event, a *lettucecompat.Answer) {
 	e.N = cmd.N
-	k.take(e, cmd, a)
+	k.apply(e, cmd, a)
 }
 
 // A confirmation whose call came first has no answer: nobody hears so while, or after, this process has the lock.

@@ -55,8 +55,8 @@ func (b *giving) endLocked(r ExitResult) {
 	}
 }
 
-// news is what there is to report of what was given back.
-type news struct {
+// freed is what there is to report of what was given back.
+type freed struct {
 	of      *Held
 	failure error // why the first answer is missing
 	givenUp bool  // nothing shows how it ended, and by now nothing is left of it
@@ -79,10 +79,10 @@ type news struct {
 //
 // After the deadline nobody can rely on the lock, and a ticket gets nothing from who leaves then. A repetition that names no units finds
 // nothing where the command before has taken effect, so that it finds nothing is no loss, unless a mark should be there.
-func (k *Key) freedLocked(cmd *conversation.Command, e conversation.Event, f conversation.Effect, a *lettucecompat.Answer, mark Moment) news {
+func (k *Key) freedLocked(cmd *conversation.Command, e conversation.Event, f conversation.Effect, a *lettucecompat.Answer, mark Moment) freed {
 	b := k.freeing
 	if b == nil || b.n == 0 && f != conversation.Vanished && f != conversation.GivenUp {
-		return news{}
+		return freed{}
 	}
 	g := b.g
 	answers := cmd != nil && b.n > 0 && cmd.N >= b.n // else a call has overtaken the command
@@ -93,7 +93,7 @@ func (k *Key) freedLocked(cmd *conversation.Command, e conversation.Event, f con
 	// Of a Mutex a call, too, shows that: the record is not open any more. Of units only some may have been given back.
 	known := own || f == conversation.GivenUp || g.u != nil && answers || g.u == nil && k.openLocked() != g.n
 	if !known {
-		return news{}
+		return freed{}
 	}
 	k.freeing = nil
 	// Others are inside, who are notified of the same loss, unless they were.
@@ -101,7 +101,7 @@ func (k *Key) freedLocked(cmd *conversation.Command, e conversation.Event, f con
 	notThere := f == conversation.Missing && (cmd.Have > 0 || k.l.now() < mark) || f == conversation.Vanished && (g.u == nil || g.loss != nil)
 	expired := !time.Now().Before(g.lease.Deadline())
 	ticketGone := g.u == nil && e.Kind == conversation.Lost && !b.late && g.leavesLocked()
-	n, r := news{of: g}, ExitResult{}
+	n, r := freed{of: g}, ExitResult{}
 	switch {
 	case beside:
 		r.Lost = g.missingLocked(b, expired)
@@ -127,13 +127,13 @@ func (k *Key) freedLocked(cmd *conversation.Command, e conversation.Event, f con
 }
 
 // failLocked notes that an answer to what states b is none.
-func (b *giving) failLocked(a *lettucecompat.Answer) (n news) {
+func (b *giving) failLocked(a *lettucecompat.Answer) (n freed) {
 	if b.failure.Err != nil {
-		return news{}
+		return freed{}
 	}
 	b.failure = ReleaseResult{Err: cmp.Or(a.Err, errVoid), Unknown: a.Outcome == lettucecompat.OutcomeUnknown}
 	if b.before == nil || b.before.g != b.g || b.before.failure.Err == nil { // else that was reported
-		n = news{of: b.g, failure: b.failure.Err}
+		n = freed{of: b.g, failure: b.failure.Err}
 	}
 	return n
 }
@@ -153,7 +153,7 @@ func (g *Held) missingLocked(b *giving, expired bool) *Loss {
 }
 
 // reportFreed reports n. What comes next was sent before: nobody waits for an Observer that is slow.
-func (k *Key) reportFreed(n news) {
+func (k *Key) reportFreed(n freed) {
 	r := k.l.cfg.Reporter
 	if n.failure != nil {
 		r.ReleaseFailed(n.of, n.failure)

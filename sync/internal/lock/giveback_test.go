@@ -193,14 +193,14 @@ func besideARenewal(t *testing.T, change func(*Settings), do func(next func() er
 	k := p.Key("k", p.set)
 	defer k.Done()
 	h.arm(func(next func() error) error { // the call of an earlier command, which is not believed: something may be left
-		k.hear(conversation.Event{Kind: conversation.Called, N: 1, Record: 1, Units: 1, Lease: time.Second})
+		k.handle(conversation.Event{Kind: conversation.Called, N: 1, Record: 1, Units: 1, Lease: time.Second})
 		return next()
 	})
 	o := p.mustAcquire(t, "k")
 	eventually(t, "the call lease was renewed", func() bool { return o.g.lease.Renewals() > 0 })
 	opened := make(chan struct{})
 	h.arm(func(next func() error) error { <-opened; return do(next) })
-	k.kick()
+	k.sendAsync()
 	eventually(t, "it is on its way", func() bool { return !h.armed() })
 	during(p, o, client(), rep, func() { close(opened) })
 }
@@ -316,7 +316,7 @@ func TestGiveBack_ALateDetachIsOfTheDeadline(t *testing.T) {
 	k.mu.Unlock()
 	rdb.Del(t.Context(), "k")
 	time.Sleep(time.Until(g.lease.Deadline()))
-	k.say(cmd, false)
+	k.send(cmd, false)
 	if r := k.resultOf(b, ReleaseResult{}); r.Lost == nil || r.Lost.Reason != renewal.ReasonDeadline {
 		t.Errorf("%+v", r)
 	}

@@ -53,12 +53,12 @@ func (g *Held) clear(flag uint32)          { g.flags.And(^flag) }
 //	admit          | 0: g has an owner                        |
 //	release        | MinHold or a bequest keeps the key taken | markLocked, for each command that releases g
 //	               |                                          | quietUntilLocked: nothing is pending before
-//	take           | 0: Redis has the mark, or there is none  |
+//	apply          | 0: Redis has the mark, or there is none  |
 
 // newGrantLocked makes the conversation's grant one that the queue can give to owners. The lease is there before
 // anybody finds the grant.
 func (k *Key) newGrantLocked() *Held {
-	c := k.talk.Grant
+	c := k.conv.Grant
 	g := &Held{k: k, n: c.Record, token: c.Token, since: k.l.now()}
 	shard := k.l.wire.Shard(k.name) + "|" + k.set.Timeout.String() // a batch shares one time limit
 	if k.u != nil {

@@ -1,6 +1,6 @@
 // Package lock is the core: how one process and Redis agree on who has a lock.
 //
-// Read package conversation first. Then key.go; say.go and hear.go, which drive the conversation; acquire.go and exit.go, an owner's
+// Read package conversation first. Then key.go; send.go and handle.go, which drive the conversation; acquire.go and exit.go, an owner's
 // way in and out; grant.go, release.go and loss.go, what becomes of a grant; and locks.go, which hears messages. What only a Mutex has
 // is in taking.go, linger.go and others.go; what only an RWMutex and a Semaphore have is in share.go and the files that begin with
 // units. docs/internals/architecture.md follows one Lock through them, and docs/internals/protocol.md has the same as Redis sees it.
@@ -20,7 +20,7 @@ import (
 // Key is what a client keeps for one key in use: the queue of its goroutines, and its conversation with Redis.
 //
 // The queue decides who is inside, and the conversation what that means for Redis. Both change under mu, but for goroutines that come
-// and go by the queue alone. Code that changes what the goroutines want, or hears something, calls speak or kick, or for a release
+// and go by the queue alone. Code that changes what the goroutines want, or hears something, calls sendNext or sendAsync, or for a release
 // Held.release. These state what the conversation says is to be stated, and set the timer for when it has something to say by itself.
 type Key struct {
 	l    *Locks
@@ -46,7 +46,7 @@ type Key struct {
 	q queue.Synchronizer
 
 	mu       sync.Mutex
-	talk     conversation.Conversation
+	conv     conversation.Conversation
 	freeing  *giving               // what is given back, and not known to be free
 	answer   *lettucecompat.Answer // see Answer
 	knew     Moment                // when something showed who has the lock, or this process gave it back
@@ -150,7 +150,7 @@ func (k *Key) busyLocked(busy bool) (done bool) {
 	return false
 }
 
-// stirLocked notes that news has brought a settled conversation something to clean up, before a Close can miss it. It
+// stirLocked notes that an event has brought a settled conversation something to clean up, before a Close can miss it. It
 // returns false where one has found nothing left: then it must not be taken in, and what it is about ends by itself.
 func (k *Key) stirLocked() bool {
 	k.l.mu.Lock()
@@ -169,14 +169,14 @@ func (k *Key) Leaves() bool {
 }
 
 // usableLocked reports whether owners may rely on the units.
-func (k *Key) usableLocked() bool { return k.talk.State == conversation.Holding }
+func (k *Key) usableLocked() bool { return k.conv.State == conversation.Holding }
 
 // unitsLocked returns how many the client has, but for those that it is to give back again.
 func (k *Key) unitsLocked() int64 {
-	if k.talk.State == conversation.Leaving {
+	if k.conv.State == conversation.Leaving {
 		return 0
 	}
-	return k.talk.Units
+	return k.conv.Units
 }
 
 // at is the time of a moment, as package renewal needs it.
@@ -200,7 +200,7 @@ func (k *Key) enqueue(w *queue.Waiter) (in bool, order queue.Order, err error) {
 func (k *Key) limited(ctx context.Context, w *queue.Waiter) (context.Context, context.CancelFunc) {
 	if w.Kind.IsTry() {
 		k.mu.Lock()
-		sent := k.talk.LastCommand().N > k.tryAfter
+		sent := k.conv.LastCommand().N > k.tryAfter
 		k.mu.Unlock()
 		if !sent || k.set.Linger > 0 { // a second answer may decide
 			return context.WithTimeoutCause(ctx, k.set.Timeout, errUnanswered)
@@ -218,7 +218,7 @@ func (k *Key) carryOut(o queue.Order) {
 			g.giveBack()
 		}
 	default:
-		k.kick()
+		k.sendAsync()
 	}
 }
 
@@ -229,8 +229,8 @@ func (k *Key) wakeLocked(until, now Moment) {
 		k.stopLocked()
 	case k.timer == nil:
 		k.timer = time.AfterFunc(until-now, func() {
-			k.hear(conversation.Event{Kind: conversation.Tick})
-			k.speak(false)
+			k.handle(conversation.Event{Kind: conversation.Tick})
+			k.sendNext(false)
 		})
 	default:
 		k.timer.Reset(until - now)

@@ -94,14 +94,14 @@ func TestLate_AReleaseBesideARevocation(t *testing.T) {
 	k, g := o.g.k, o.g
 	k.refs.Add(1)
 	defer k.Done()
-	// Held.release, whose lease the loss has ended before, up to its kick.
+	// Held.release, whose lease the loss has ended before, up to its sendAsync.
 	exits(t, o, false, queue.Final)
 	g.lease.End()
 	k.q.Shrink(0)
 	g.exited()
 	g.Lost(renewal.Cause{Reason: renewal.ReasonWatchdog, Deadline: g.lease.Deadline()})
 	o.abandon()
-	k.kick()
+	k.sendAsync()
 	begin := time.Now()
 	eventually(t, "settled", func() bool { return !k.Leaves() })
 	if d := time.Since(begin); d > beforeTheLease {
@@ -128,7 +128,7 @@ func TestLate_AReleaseBesideANotification(t *testing.T) {
 	o.g.lease.End()
 	o.g.Lost(renewal.Cause{Reason: renewal.ReasonWatchdog, Deadline: o.g.lease.Deadline()})
 	o.abandon()
-	k.kick()
+	k.sendAsync()
 	begin := time.Now()
 	eventually(t, "settled", func() bool { return !k.Leaves() })
 	if d := time.Since(begin); d > beforeTheLease {
@@ -350,10 +350,10 @@ func TestLate_TheMarkOfAReleaseToCome(t *testing.T) {
 	o := p.mustAcquire(t, "k")
 	k := o.g.k
 	mark := k.l.now() + time.Minute
-	k.mu.Lock() // as Held.release does where the loss has been concluded, before its kick
+	k.mu.Lock() // as Held.release does where the loss has been concluded, before its sendAsync
 	o.g.mark = mark
 	k.mu.Unlock()
-	k.hear(conversation.Event{Kind: conversation.Retry})
+	k.handle(conversation.Event{Kind: conversation.Retry})
 	k.mu.Lock()
 	got := o.g.mark
 	k.mu.Unlock()
@@ -380,8 +380,8 @@ func gaveUpPlace(t *testing.T) (p *party, k *Key, n uint64) {
 	eventually(t, "its place is known", func() bool {
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		n = k.talk.LastCommand().N
-		return k.talk.State == conversation.Waiting
+		n = k.conv.LastCommand().N
+		return k.conv.State == conversation.Waiting
 	})
 	cancel()
 	if err := <-gone; err == nil {
@@ -413,13 +413,13 @@ func TestLate_ACallAfterClose(t *testing.T) {
 func TestLate_ACallBesideClose(t *testing.T) {
 	p, k, n := gaveUpPlace(t)
 	p.BeginClose()
-	k.hear(conversation.Event{Kind: conversation.Called, N: n, Record: n, Units: 1, Lease: k.set.times.Call}) // as Locks.Heard does, before its kick
+	k.handle(conversation.Event{Kind: conversation.Called, N: n, Record: n, Units: 1, Lease: k.set.times.Call}) // as Locks.Heard does, before its sendAsync
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	if lost, unsettled := p.Settle(ended); len(lost) != 0 || unsettled != 1 {
 		t.Errorf("%d lost, %d unsettled", len(lost), unsettled)
 	}
-	k.kick()
+	k.sendAsync()
 	if lost, unsettled := p.Settle(t.Context()); len(lost)+unsettled > 0 || k.Leaves() {
 		t.Errorf("%d lost, %d unsettled, releases %v", len(lost), unsettled, k.Leaves())
 	}
@@ -444,11 +444,11 @@ func TestLate_WhatNobodyTookIsGone(t *testing.T) {
 	eventually(t, "its place is confirmed", func() bool {
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		if k.talk.State != conversation.Waiting || k.talk.Unanswered() {
+		if k.conv.State != conversation.Waiting || k.conv.Unanswered() {
 			return false
 		}
-		n = k.talk.LastCommand().N
-		k.talk, _ = k.talk.Handle(conversation.Event{Kind: conversation.Retry}, k.l.moment())
+		n = k.conv.LastCommand().N
+		k.conv, _ = k.conv.Handle(conversation.Event{Kind: conversation.Retry}, k.l.moment())
 		cmd = k.nextLocked()
 		return cmd != nil
 	})
@@ -456,9 +456,9 @@ func TestLate_WhatNobodyTookIsGone(t *testing.T) {
 	if err := <-gone; err == nil {
 		t.Fatal("admitted")
 	}
-	k.hear(conversation.Event{Kind: conversation.Called, N: n, Record: n, Units: 1, Lease: k.set.times.Call})
-	k.take(conversation.Event{Kind: conversation.HasNot, N: cmd.N}, cmd, &lettucecompat.Answer{Word: lettucecompat.WordGone})
-	k.kick()
+	k.handle(conversation.Event{Kind: conversation.Called, N: n, Record: n, Units: 1, Lease: k.set.times.Call})
+	k.apply(conversation.Event{Kind: conversation.HasNot, N: cmd.N}, cmd, &lettucecompat.Answer{Word: lettucecompat.WordGone})
+	k.sendAsync()
 	p.landed()
 	mustRelease(t, o)
 	eventually(t, "settled", func() bool { return p.unsettled.Load() == 0 })

@@ -132,7 +132,7 @@ func (l *Locks) Key(name string, s *Settings) *Key {
 	k := &Key{l: l, name: name, set: s, link: new(Link)}
 	k.link.key.Store(k)
 	k.refs.Store(1)
-	k.talk.Terms = k.set.times
+	k.conv.Terms = k.set.times
 	if s.Shared {
 		k.u = newUnits(s)
 	}
@@ -200,7 +200,7 @@ func (l *Locks) Heard(m lettucecompat.Message) {
 	case lettucecompat.MessageForced:
 		k.forced(m.N)
 	case lettucecompat.MessageRetry:
-		k.hear(conversation.Event{Kind: conversation.Retry, After: m.After})
+		k.handle(conversation.Event{Kind: conversation.Retry, After: m.After})
 	case lettucecompat.MessageCalled:
 		set := k.Settings()
 		e := conversation.Event{
@@ -210,13 +210,13 @@ func (l *Locks) Heard(m lettucecompat.Message) {
 		case !set.Fencing:
 			e.Token = 0
 		case m.Token == 0:
-			k.hear(conversation.Event{Kind: conversation.Retry}) // a confirmation makes the token
-			k.kick()
+			k.handle(conversation.Event{Kind: conversation.Retry}) // a confirmation makes the token
+			k.sendAsync()
 			return
 		}
-		k.hear(e)
+		k.handle(e)
 	}
-	k.kick()
+	k.sendAsync()
 }
 
 // Forced notes that the grant of that number was deleted by this process.
@@ -233,7 +233,7 @@ func (l *Locks) Resubscribed() {
 	l.unheard.Store(l.number.Load())
 	for _, k := range l.All() {
 		k.unheard()
-		k.hear(conversation.Event{Kind: conversation.Retry})
-		k.kick()
+		k.handle(conversation.Event{Kind: conversation.Retry})
+		k.sendAsync()
 	}
 }

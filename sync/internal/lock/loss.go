@@ -107,7 +107,7 @@ func (g *Held) Lost(c renewal.Cause) {
 	if !gone && !g.is(deleteOnLoss) {
 		left = max(time.Until(c.Deadline)+g.Terms().Margin, 0)
 	}
-	k.hear(conversation.Event{Kind: conversation.Ended, N: g.n, Lease: left})
+	k.handle(conversation.Event{Kind: conversation.Ended, N: g.n, Lease: left})
 	who, _ := k.q.Lose(g.n)
 	switch {
 	case o == nil, who != &o.Stay:
@@ -115,7 +115,7 @@ func (g *Held) Lost(c renewal.Cause) {
 	case !o.Kind.CanNotify() && g.is(ownerEnded):
 		o.expel()
 	}
-	k.kick()
+	k.sendAsync()
 	if who == nil || who.Kind.CanNotify() {
 		o = nil
 	}

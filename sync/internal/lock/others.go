@@ -27,8 +27,8 @@ func (k *Key) watchLocked() {
 		for {
 			select {
 			case <-w.C():
-				k.hear(conversation.Event{Kind: conversation.Retry})
-				k.speak(false)
+				k.handle(conversation.Event{Kind: conversation.Retry})
+				k.sendNext(false)
 			case <-end:
 				return
 			}

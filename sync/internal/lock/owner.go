@@ -151,7 +151,7 @@ func (o *Owner) Extend(ctx context.Context, d time.Duration) lettucecompat.Renew
 		g.set(stretched)
 	}
 	k.mu.Lock()
-	k.talk = k.talk.Lasts(k.l.moment().Add(d))
+	k.conv = k.conv.Lasts(k.l.moment().Add(d))
 	k.mu.Unlock()
 	r := k.l.wire.Extend(ctx, lettucecompat.Renewal{Key: k.name, Field: g.Field(), Lease: d}, k.set.Timeout)
 	switch r.Outcome {

@@ -28,7 +28,7 @@ func (g *Held) release(b *giving, mayBeHeld bool) {
 	k := g.k
 	k.mu.Lock()
 	k.q.Shrink(0)
-	has := k.unitsLocked() > 0 && k.talk.Grant.Record == g.n
+	has := k.unitsLocked() > 0 && k.conv.Grant.Record == g.n
 	if now := k.l.now(); has {
 		if left := g.minHoldLeft(now); left > 0 { // a release and not a turn: only that can be repeated with the mark
 			g.mark = now + left
@@ -50,12 +50,12 @@ func (g *Held) release(b *giving, mayBeHeld bool) {
 	defer k.l.unregister(g, nil)
 	switch {
 	case cmd != nil:
-		k.say(cmd, mayBeHeld)
+		k.send(cmd, mayBeHeld)
 	case states: // after the answer to what is unanswered
 		k.await(context.Background(), b, time.Now().Add(2*k.set.Timeout))
 	default:
 		g.exited()
-		k.kick()
+		k.sendAsync()
 	}
 	k.resultOf(b, ReleaseResult{}) // reports a loss, also if nobody waits for it
 }
@@ -91,6 +91,6 @@ func (g *Held) minHoldLeft(now Moment) time.Duration {
 // that must stay taken is left to its lease.
 func (g *Held) exited() {
 	if g.minHoldLeft(g.k.l.now()) == 0 {
-		g.k.hear(conversation.Event{Kind: conversation.Exited, N: g.n})
+		g.k.handle(conversation.Event{Kind: conversation.Exited, N: g.n})
 	}
 }

@@ -142,7 +142,7 @@ func TestLate_AReleaseAfterTheDeadlineWithoutAnAnswer(t *testing.T) {
 	s := k.nextLocked()
 	b.n = s.N
 	k.mu.Unlock()
-	k.take(conversation.Event{Kind: conversation.Silence, N: s.N}, s, &lettucecompat.Answer{Err: context.Canceled})
+	k.apply(conversation.Event{Kind: conversation.Silence, N: s.N}, s, &lettucecompat.Answer{Err: context.Canceled})
 	k.l.landed()
 	k.l.unregister(g, nil)
 	mustRelease(t, p.mustAcquire(t, "k"))
@@ -178,9 +178,9 @@ func TestLate_AReleaseOfAUnitThatAConfirmationHasFoundGone(t *testing.T) {
 	o := p.mustAcquire(t, "k")
 	k := o.g.k
 	rdb.Del(t.Context(), "k")
-	k.mu.Lock() // Key.take of the answer to a confirmation whose call came first, in two parts: the exit comes between
+	k.mu.Lock() // Key.apply of the answer to a confirmation whose call came first, in two parts: the exit comes between
 	var f conversation.Effect
-	if k.talk, f = k.talk.Handle(conversation.Event{Kind: conversation.HasNot, N: k.talk.LastCommand().N}, k.l.moment()); f != conversation.Vanished {
+	if k.conv, f = k.conv.Handle(conversation.Event{Kind: conversation.HasNot, N: k.conv.LastCommand().N}, k.l.moment()); f != conversation.Vanished {
 		t.Error(f)
 	}
 	k.mu.Unlock()
@@ -188,7 +188,7 @@ func TestLate_AReleaseOfAUnitThatAConfirmationHasFoundGone(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	k.vanished(o.g)
-	k.kick()
+	k.sendAsync()
 	eventually(t, "settled", func() bool { return p.unsettled.Load() == 0 }) // nothing is there that MinHold would keep
 }
 

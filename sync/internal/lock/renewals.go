@@ -93,7 +93,7 @@ func (g *Held) asks() (asked, bool) {
 	k := g.k
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return asked{g, k.talk.Units, k.talk.LastCommand().N, k.talk.Unanswered(), k.u.deleted}, k.usableLocked() && k.talk.Grant.Record == g.n
+	return asked{g, k.conv.Units, k.conv.LastCommand().N, k.conv.Unanswered(), k.u.deleted}, k.usableLocked() && k.conv.Grant.Record == g.n
 }
 
 // answered takes in the answer to a renewal. It means nothing for units that a command was sent about since, whose own answer
@@ -102,8 +102,8 @@ func (q *asked) answered(r lettucecompat.RenewReply) renewal.Result {
 	g, k := q.g, q.g.k
 	res := renewal.Result{Renewed: r.Outcome == lettucecompat.OutcomeOK, Gone: r.Outcome == lettucecompat.OutcomeGone, SentAt: r.SentAt, Err: r.Err}
 	k.mu.Lock()
-	same := k.usableLocked() && k.talk.Grant.Record == g.n
-	settled := same && k.talk.LastCommand().N == q.last
+	same := k.usableLocked() && k.conv.Grant.Record == g.n
+	settled := same && k.conv.LastCommand().N == q.last
 	switch {
 	case res.Gone:
 		res.Gone = settled
@@ -121,6 +121,6 @@ func (q *asked) answered(r lettucecompat.RenewReply) renewal.Result {
 		k.q.Renewed(k.contendedLocked(), g.deadline())
 	}
 	k.mu.Unlock()
-	k.kick()
+	k.sendAsync()
 	return res
 }

@@ -113,7 +113,7 @@ func (o *Owner) lose(c renewal.Cause, margin time.Duration) bool {
 		k.q.Leave(&o.Stay)
 		k.exitedLocked(g)
 		k.mu.Unlock()
-		k.kick()
+		k.sendAsync()
 	}
 	time.AfterFunc(margin, out)
 	k.l.cfg.Reporter.Lost(g, l)
@@ -164,6 +164,6 @@ func (o *Owner) downgrade() {
 	}
 	k.mu.Unlock()
 	if becomes {
-		k.kick()
+		k.sendAsync()
 	}
 }

@@ -12,9 +12,9 @@ import (
 func hasUnits(t *testing.T, units int64) *Key {
 	t.Helper()
 	k := &Key{u: newUnits(&Settings{Capacity: 7})}
-	k.talk.Terms = Terms{Lease: 30 * time.Second, Call: 2 * time.Second, Life: 30 * time.Second}
+	k.conv.Terms = Terms{Lease: 30 * time.Second, Call: 2 * time.Second, Life: 30 * time.Second}
 	_, demand, _ := k.meansLocked(&queue.Demand{Waiting: 1, Want: units}, 0)
-	k.talk, _, _ = k.talk.Next(demand, 1, 0)
+	k.conv, _, _ = k.conv.Next(demand, 1, 0)
 	if f := k.handleLocked(conversation.Event{Kind: conversation.Has, N: 1, Record: 1, Units: units, Lease: 2 * time.Second}, 0, 0); f != conversation.Granted {
 		t.Fatal(f)
 	}
@@ -24,7 +24,7 @@ func hasUnits(t *testing.T, units int64) *Key {
 // states returns what k would state as command 2.
 func (k *Key) states(d *queue.Demand) conversation.Command {
 	_, demand, _ := k.meansLocked(d, 1)
-	_, cmd, _ := k.talk.Next(demand, 2, 1)
+	_, cmd, _ := k.conv.Next(demand, 2, 1)
 	return cmd
 }
 

@@ -171,7 +171,7 @@ func TestShared_S29_TheEndOfATurnIsNoticed(t *testing.T) {
 	k.mu.Unlock()
 	k.notified(n)
 	time.Sleep(k.q.Demand().TurnEnds - k.l.now() + 20*time.Millisecond) // the timer of that moment has fired
-	k.kick()
+	k.sendAsync()
 	k.Leave(1, 0)
 	k.Leave(1, 0)
 	select {
@@ -297,8 +297,8 @@ func gaveUpUnits(t *testing.T) (p *party, k *Key, n uint64) {
 	eventually(t, "its place is known", func() bool {
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		n = k.talk.LastCommand().N
-		return k.talk.State == conversation.Waiting
+		n = k.conv.LastCommand().N
+		return k.conv.State == conversation.Waiting
 	})
 	cancel()
 	if err := <-gone; err == nil {
@@ -330,13 +330,13 @@ func TestShared_ACallAfterClose(t *testing.T) {
 func TestShared_ACallBesideClose(t *testing.T) {
 	p, k, n := gaveUpUnits(t)
 	p.BeginClose()
-	k.hear(conversation.Event{Kind: conversation.Called, N: n, Record: n, Units: writes, Lease: k.set.times.Call}) // as Locks.Heard does, before its kick
+	k.handle(conversation.Event{Kind: conversation.Called, N: n, Record: n, Units: writes, Lease: k.set.times.Call}) // as Locks.Heard does, before its sendAsync
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	if lost, unsettled := p.Settle(ended); len(lost) != 0 || unsettled != 1 {
 		t.Errorf("%d lost, %d unsettled", len(lost), unsettled)
 	}
-	k.kick()
+	k.sendAsync()
 	if lost, unsettled := p.Settle(t.Context()); len(lost)+unsettled > 0 || p.unsettled.Load() != 0 {
 		t.Errorf("%d lost, %d unsettled", len(lost), unsettled)
 	}
@@ -353,12 +353,12 @@ func TestShared_AnOvertakenCommandIsNotSent(t *testing.T) {
 	w := &queue.Waiter{Stay: &queue.Stay{Need: 1, Kind: queue.Refusable}}
 	_, _, _ = k.q.Acquire(w)
 	late := k.next()
-	k.hear(conversation.Event{Kind: conversation.Silence, N: late.N})
-	k.say(k.next(), false)
+	k.handle(conversation.Event{Kind: conversation.Silence, N: late.N})
+	k.send(k.next(), false)
 	if e, a := k.ask(late, false); e.Kind != conversation.Failed || a.Outcome != lettucecompat.OutcomeFailed || a.Err != nil {
 		t.Errorf("it was sent: %+v", a)
 	}
-	k.say(late, false)
+	k.send(late, false)
 	if _, err := k.q.Park(t.Context(), w); err != nil {
 		t.Fatal(err)
 	}

@@ -58,8 +58,8 @@ func TestShared_AForcedReleaseIsOfOneRecord(t *testing.T) {
 		before bool // the message comes before the loss, and a renewal between the two
 		want   renewal.Reason
 	}{
-		"the present record":   {func(k *Key, _ *Held) uint64 { return k.talk.LastCommand().N }, false, renewal.ReasonForced},
-		"one that was renewed": {func(k *Key, _ *Held) uint64 { return k.talk.LastCommand().N }, true, renewal.ReasonGone},
+		"the present record":   {func(k *Key, _ *Held) uint64 { return k.conv.LastCommand().N }, false, renewal.ReasonForced},
+		"one that was renewed": {func(k *Key, _ *Held) uint64 { return k.conv.LastCommand().N }, true, renewal.ReasonGone},
 		"an earlier grant":     {func(_ *Key, g *Held) uint64 { return g.n - 1 }, false, renewal.ReasonGone},
 		"one to come":          {func(*Key, *Held) uint64 { return lettucecompat.LastNumber }, false, renewal.ReasonGone},
 	} {
@@ -347,7 +347,7 @@ func TestShared_AForcedReleaseBeforeTheAnswer(t *testing.T) {
 	eventually(t, "the units are its", func() bool { return rdb.Exists(t.Context(), "k").Val() == 1 })
 	rdb.Del(t.Context(), "k")
 	k.mu.Lock()
-	n := k.talk.LastCommand().N
+	n := k.conv.LastCommand().N
 	k.mu.Unlock()
 	p.Heard(lettucecompat.Message{Kind: lettucecompat.MessageForced, Key: "k", N: n})
 	end()
@@ -463,9 +463,9 @@ func TestShared_S4_ACallWhileTheyAreNotified(t *testing.T) {
 	units := make(chan int64, 1)
 	s.Holder = notify(func(*Loss) {
 		k.mu.Lock()
-		n := k.talk.LastCommand().N
+		n := k.conv.LastCommand().N
 		k.mu.Unlock()
-		k.hear(conversation.Event{Kind: conversation.Called, N: n, Record: n, Units: writes, Lease: time.Second})
+		k.handle(conversation.Event{Kind: conversation.Called, N: n, Record: n, Units: writes, Lease: time.Second})
 		units <- k.q.Demand().Units
 	})
 	if err := k.Acquire(t.Context(), s, nil); err != nil {
@@ -519,7 +519,7 @@ func TestShared_AnExitBesideAShrink(t *testing.T) {
 	defer end()
 	mustGive(t, a)
 	eventually(t, "a shrink is under way", func() bool { return f.held.Load() > 0 })
-	k.kick() // as one that comes or leaves
+	k.sendAsync() // as one that comes or leaves
 	begin := time.Now()
 	r := b.Exit(context.Background())
 	t.Logf("after %v: %+v", time.Since(begin), r)
@@ -594,7 +594,7 @@ func TestShared_TheLastOneLeavesAgain(t *testing.T) {
 	eventually(t, "the call lease was renewed", func() bool { return v.g.lease.Renewals() > 0 })
 	w := &queue.Waiter{Stay: &queue.Stay{Kind: queue.NoNotify, Need: 1}}
 	_, _, _ = k.q.Acquire(w)
-	k.kick()
+	k.sendAsync()
 	go v.Exit(context.Background())
 	if _, err := k.q.Park(t.Context(), w); err != nil {
 		t.Fatal(err)
@@ -602,7 +602,7 @@ func TestShared_TheLastOneLeavesAgain(t *testing.T) {
 	v.g.lease.Lose(renewal.Cause{Reason: renewal.ReasonWatchdog})
 	eventually(t, "it is lost", k.u.lossy.Load)
 	k.leaveUnits(1, 0) // as enter does
-	k.kick()
+	k.sendAsync()
 	if k.u.lossy.Load() {
 		t.Error("the key counts as one with somebody inside who has lost it")
 	}

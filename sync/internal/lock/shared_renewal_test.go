@@ -90,7 +90,7 @@ func TestShared_ARenewalBesideACommand(t *testing.T) {
 				if k := s.g.k; sends {
 					k.mu.Lock()
 					k.l.number.Add(1)
-					k.talk, _, _ = k.talk.Next(conversation.Demand{Keep: 1, Want: 2}, k.l.number.Load(), k.l.moment())
+					k.conv, _, _ = k.conv.Next(conversation.Demand{Keep: 1, Want: 2}, k.l.number.Load(), k.l.moment())
 					k.mu.Unlock()
 				}
 			})
@@ -99,7 +99,7 @@ func TestShared_ARenewalBesideACommand(t *testing.T) {
 			}
 			k := s.g.k
 			if sends { // its answer decides
-				k.hear(conversation.Event{Kind: conversation.Lost, N: k.talk.LastCommand().N})
+				k.handle(conversation.Event{Kind: conversation.Lost, N: k.conv.LastCommand().N})
 			} else {
 				k.l.gone(s.g.lease, byTracking, nil)
 			}
@@ -124,7 +124,7 @@ func TestShared_AFailoverThatLacksAGiveBack(t *testing.T) {
 		k := keeps.g.k
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		return k.talk.Units == 3 && !k.talk.Unanswered()
+		return k.conv.Units == 3 && !k.conv.Unanswered()
 	})
 	rdb.HSet(t.Context(), "k", before)
 	keeps.g.lease.Hurry()

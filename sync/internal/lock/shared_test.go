@@ -550,7 +550,7 @@ func TestShared_S29_ACallBeforeTheAnswer(t *testing.T) {
 	eventually(t, "it is called", func() bool {
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		return k.u.lastServed == k.talk.LastCommand().N
+		return k.u.lastServed == k.conv.LastCommand().N
 	})
 	end()
 	select {

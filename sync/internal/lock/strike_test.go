@@ -35,8 +35,8 @@ func TestDriver_WhatStrikesOneOwnerSparesTheNext(t *testing.T) {
 				t.Error("the accused was spared")
 			}
 			if exit, _ := k.q.Release(&first.Stay, queue.HandOff); exit != queue.HandedOff {
-				k.hear(conversation.Event{Kind: conversation.Exited, N: g.n}) // the loss came first
-				k.kick()
+				k.handle(conversation.Event{Kind: conversation.Exited, N: g.n}) // the loss came first
+				k.sendAsync()
 			}
 			first.abandon()
 			o := <-next
@@ -163,9 +163,9 @@ func TestDriver_GoneWhileTheLeaseIsFixed(t *testing.T) {
 	next, w := waits(t, k, queue.Refusable)
 	handOff(t, first, w)
 	k.mu.Lock()
-	last := k.talk.LastCommand().N // as if it were a confirmation, whose call came first
+	last := k.conv.LastCommand().N // as if it were a confirmation, whose call came first
 	k.mu.Unlock()
-	k.hear(conversation.Event{Kind: conversation.Lost, N: last})
+	k.handle(conversation.Event{Kind: conversation.Lost, N: last})
 	if g.fix(&Lease{For: time.Minute, Period: -1}, time.Now()) {
 		t.Error("what is gone has a fixed lease")
 	}

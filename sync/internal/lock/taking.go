@@ -174,7 +174,7 @@ func (k *Key) leavesTo(field string) bool {
 		return false
 	}
 	b := g.by.more().bequest
-	return b != nil && b.field == field && (k.talk.Grant.Record == g.n || k.openLocked() == g.n)
+	return b != nil && b.field == field && (k.conv.Grant.Record == g.n || k.openLocked() == g.n)
 }
 
 // brings reports whether this process may have taken the lock from the field, and nobody owns it yet.
@@ -186,9 +186,9 @@ func (k *Key) brings(field string) bool {
 	}
 	g := k.cur.Load()
 	if g == nil || g.n != k.took { // its answer is still to come
-		return k.talk.OpenRecord() == k.took
+		return k.conv.OpenRecord() == k.took
 	}
-	return g.unownedLocked() && (k.talk.Grant.Record == g.n || k.talk.OpenRecord() == g.n)
+	return g.unownedLocked() && (k.conv.Grant.Record == g.n || k.conv.OpenRecord() == g.n)
 }
 
 // waitsForRedis reports whether o, which takes the lock, has waited for nothing but Redis: not for a goroutine of this process

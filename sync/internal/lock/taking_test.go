@@ -46,13 +46,13 @@ func TestTaking_IsForWhoHasOrderedIt(t *testing.T) {
 		}
 		return s
 	}
-	states := func(s *conversation.Command) { // as say, but states nothing after it
-		k.send(s, false)
+	states := func(s *conversation.Command) { // as send, but sends nothing after it
+		k.exchange(s, false)
 		k.l.landed()
 	}
 	states(next(false))
 	late := next(true)
-	k.hear(conversation.Event{Kind: conversation.Silence, N: late.N})
+	k.handle(conversation.Event{Kind: conversation.Silence, N: late.N})
 	states(next(false))
 	giveUp(t, k, waiters[0])
 	states(next(true))

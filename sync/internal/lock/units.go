@@ -65,7 +65,7 @@ func (k *Key) meansLocked(d *queue.Demand, now Moment) (conversation.Linger, con
 	waits := d.Waiting > 0 && !d.Barred // otherwise somebody of this process has to leave first
 	u := conversation.Use{Used: d.Used, Readers: d.Readers > 0, Waiting: waits, Idle: d.Idle, Admissions: d.Admissions}
 	if k.usableLocked() {
-		u.Units = k.talk.Units
+		u.Units = k.conv.Units
 	}
 	l, keep, until := k.u.linger.Keep(u, d.Keep, conversation.Moment(now))
 	at, demand := Moment(until), conversation.Demand{Keep: keep, Want: keep}
@@ -75,7 +75,7 @@ func (k *Key) meansLocked(d *queue.Demand, now Moment) (conversation.Linger, con
 	}
 	of := k.ofLocked(d)
 	demand.Again = demand.Again || of.want < of.keep // Fresh units may suffice, and count with too much
-	demand.News = k.usableLocked() && of.keep > k.u.of || k.talk.InLine && of.want != k.u.sent.want
+	demand.News = k.usableLocked() && of.keep > k.u.of || k.conv.InLine && of.want != k.u.sent.want
 	if k.u.idle && d.Used == 0 && d.Waiting == 0 { // what nobody uses is never renewed
 		demand.Keep, demand.Want = 0, 0
 	}
@@ -97,7 +97,7 @@ func (k *Key) ofLocked(d *queue.Demand) capacities {
 // givesLocked reports whether the next command gives units back.
 func (k *Key) givesLocked(d *queue.Demand, now Moment) bool {
 	_, demand, _ := k.meansLocked(d, now)
-	return k.talk.Gives(demand)
+	return k.conv.Gives(demand)
 }
 
 // asksLocked reports whether it is time for a renewal that asks whether another client waits: goroutines have come in without
@@ -114,8 +114,8 @@ func (k *Key) asksLocked(d *queue.Demand, now Moment) bool {
 // handleLocked takes in an event: see conversation.Conversation.Handle. of: the units of an answer count with that capacity.
 func (k *Key) handleLocked(e conversation.Event, of int64, now Moment) conversation.Effect {
 	u, shows := &k.u.use, e.Kind == conversation.Called
-	answers := e.Kind < conversation.Silence && k.talk.Unanswered() && e.N == k.talk.LastCommand().N
-	if answers || shows && k.talk.Believes(e.N) {
+	answers := e.Kind < conversation.Silence && k.conv.Unanswered() && e.N == k.conv.LastCommand().N
+	if answers || shows && k.conv.Believes(e.N) {
 		u.contention, u.lastServed = u.contention.Answered(e.N, e.Contended), e.N
 	}
 	if answers {
@@ -124,11 +124,11 @@ func (k *Key) handleLocked(e conversation.Event, of int64, now Moment) conversat
 	switch {
 	case answers && e.Units > 0 && of > 0:
 		u.of = of
-	case answers && e.Units == 0, shows && e.N == k.talk.LastCommand().N:
+	case answers && e.Units == 0, shows && e.N == k.conv.LastCommand().N:
 		u.of = u.sent.want
 	}
-	talk, f := k.talk.Handle(e, conversation.Moment(now))
-	if k.talk = talk; (answers || shows) && talk.Units > 0 {
+	conv, f := k.conv.Handle(e, conversation.Moment(now))
+	if k.conv = conv; (answers || shows) && conv.Units > 0 {
 		u.lastShown = max(u.lastShown, e.N)
 	}
 	k.settledLocked()
@@ -137,13 +137,13 @@ func (k *Key) handleLocked(e conversation.Event, of int64, now Moment) conversat
 
 // notifiedLocked notes that another client waits: a message about record n says so.
 func (k *Key) notifiedLocked(n uint64) {
-	k.u.contention = k.u.contention.Notified(n, &k.talk)
+	k.u.contention = k.u.contention.Notified(n, &k.conv)
 	k.settledLocked()
 }
 
 // settledLocked forgets what was known of units that the client does not have any more.
 func (k *Key) settledLocked() {
-	if k.unitsLocked() == 0 && !k.talk.InLine && !k.talk.Unanswered() {
+	if k.unitsLocked() == 0 && !k.conv.InLine && !k.conv.Unanswered() {
 		k.u.of = 0
 	}
 	if k.unitsLocked() == 0 {
@@ -158,7 +158,7 @@ func (k *Key) unitsDemandLocked(now Moment) queue.Demand {
 		k.q.Contended()
 		d = k.q.Demand()
 	}
-	if d.Try && (now < Moment(k.talk.SilentUntil()) || d.Barred) { // a try waits for answers only, and none is to come
+	if d.Try && (now < Moment(k.conv.SilentUntil()) || d.Barred) { // a try waits for answers only, and none is to come
 		k.q.Refuse(ErrRefused)
 		d = k.q.Demand()
 	}
@@ -180,11 +180,11 @@ func (k *Key) nextUnitsLocked() *conversation.Command {
 		now := k.l.now()
 		d := k.unitsDemandLocked(now)
 		lingers, demand, at := k.meansLocked(&d, now)
-		talk, s, until := k.takeLocked(demand, now)
+		conv, s, until := k.planLocked(demand, now)
 		before := k.usableLocked()
 		of := k.ofLocked(&d)
 		if s.N > 0 {
-			if talk.State == conversation.Holding && !k.q.CountsWith(of.keep) || s.Keep < d.Units && !k.q.Shrink(s.Keep) {
+			if conv.State == conversation.Holding && !k.q.CountsWith(of.keep) || s.Keep < d.Units && !k.q.Shrink(s.Keep) {
 				continue // somebody has come in
 			}
 			if s.Keep == 0 && before {
@@ -198,7 +198,7 @@ func (k *Key) nextUnitsLocked() *conversation.Command {
 			k.sendsLocked(&s, now)
 			k.u.sent, k.u.sentN, k.u.of = of, s.N, of.keep
 		}
-		k.talk, k.u.linger, k.u.idle = talk, lingers, false
+		k.conv, k.u.linger, k.u.idle = conv, lingers, false
 		k.settledLocked()
 		switch {
 		case s.Keep < s.Have && before:
@@ -210,7 +210,7 @@ func (k *Key) nextUnitsLocked() *conversation.Command {
 			k.u.next.endLocked(ExitResult{HandedOff: true})
 			k.u.next = nil
 		}
-		if k.busyLocked(talk.State != conversation.Idle || k.flying > 0 || d.Units > 0 || d.Used > 0 || d.Lost) {
+		if k.busyLocked(conv.State != conversation.Idle || k.flying > 0 || d.Units > 0 || d.Used > 0 || d.Lost) {
 			defer k.Done()
 		}
 		if s.N == 0 {

@@ -53,7 +53,7 @@ func (k *Key) out(leave func()) {
 		g.lease.Lose(renewal.Cause{Reason: renewal.ReasonDeadline})
 	}
 	leave()
-	k.kick()
+	k.sendAsync()
 }
 
 // Enter brings in so many units that nobody knows by name: a reader of an RWMutex, or permits of a Semaphore of that
@@ -148,7 +148,7 @@ func (o *Owner) exitUnits(ctx context.Context) ExitResult {
 		}
 		outLocked()
 		k.mu.Unlock()
-		k.kick()
+		k.sendAsync()
 		if own != nil {
 			k.l.cfg.Reporter.Lost(g, own)
 		}
@@ -176,7 +176,7 @@ func (k *Key) giveBack(g *Held, by *Owner, mayBeHeld bool, outLocked func()) Exi
 	_, lost := g.lease.Lost()
 	now, b := k.l.now(), (*giving)(nil)
 	switch d := k.unitsDemandLocked(now); {
-	case g.loss == nil && k.usableLocked() && k.talk.Grant.Record == g.n && k.givesLocked(&d, now):
+	case g.loss == nil && k.usableLocked() && k.conv.Grant.Record == g.n && k.givesLocked(&d, now):
 		if k.u.next == nil {
 			k.u.next = &giving{g: g}
 		}
@@ -186,7 +186,7 @@ func (k *Key) giveBack(g *Held, by *Owner, mayBeHeld bool, outLocked func()) Exi
 			k.u.next.unnamed = true
 		}
 		b = k.u.next
-	case by == nil && k.talk.Unanswered() && k.freeing != nil && k.freeing.g == g: // another one has stated it meanwhile
+	case by == nil && k.conv.Unanswered() && k.freeing != nil && k.freeing.g == g: // another one has stated it meanwhile
 		b = k.freeing
 		b.unnamed = true
 	case by != nil && lost && g.loss == nil:
@@ -199,9 +199,9 @@ func (k *Key) giveBack(g *Held, by *Owner, mayBeHeld bool, outLocked func()) Exi
 	k.mu.Unlock()
 	switch {
 	case mine:
-		k.say(s, mayBeHeld)
+		k.send(s, mayBeHeld)
 	case s != nil:
-		go k.say(s, false)
+		go k.send(s, false)
 	}
 	if b == nil && lost {
 		return ExitResult{ReleaseResult: ReleaseResult{Lost: g.LossOr(renewal.ReasonGone)}}

@@ -38,11 +38,11 @@ func (g *Held) unused() bool {
 	k := g.k
 	k.mu.Lock()
 	d := k.q.Demand()
-	unused := d.Used == 0 && d.Waiting == 0 && k.talk.Grant.Record == g.n
+	unused := d.Used == 0 && d.Waiting == 0 && k.conv.Grant.Record == g.n
 	k.u.idle = k.u.idle || unused
 	k.mu.Unlock()
 	if unused {
-		k.kick()
+		k.sendAsync()
 	}
 	return unused
 }
@@ -94,7 +94,7 @@ func (g *Held) lostUnits(c renewal.Cause) {
 	k.handleLocked(conversation.Event{Kind: conversation.Ended, N: g.n, Lease: left}, 0, k.l.now())
 	k.exitedLocked(g)
 	k.mu.Unlock()
-	k.kick()
+	k.sendAsync()
 }
 
 // exitedLocked: somebody has left. After the last one of a lost grant its units can be given back before the lease ends.

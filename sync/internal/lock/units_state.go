@@ -33,7 +33,7 @@ func (k *Key) Units() UnitsState {
 			}
 		}
 	}
-	if a := k.answer; a != nil && a.Word == lettucecompat.WordWaits && k.talk.InLine {
+	if a := k.answer; a != nil && a.Word == lettucecompat.WordWaits && k.conv.InLine {
 		s.InLine, s.Ahead = true, a.Ahead
 	}
 	return s

@@ -25,17 +25,17 @@ const (
 	leastPause       = 20 * time.Millisecond // after the second statement without an answer
 )
 
-// speak sends what there is to send now, and returns after the answer. mayBeHeld is as in lettucecompat.Statement.
-func (k *Key) speak(mayBeHeld bool) {
+// sendNext sends what there is to send now, and returns after the answer. mayBeHeld is as in lettucecompat.Statement.
+func (k *Key) sendNext(mayBeHeld bool) {
 	if cmd := k.next(); cmd != nil {
-		k.say(cmd, mayBeHeld)
+		k.send(cmd, mayBeHeld)
 	}
 }
 
-// kick is speak for callers that must not be held up.
-func (k *Key) kick() {
+// sendAsync is sendNext for callers that must not be held up.
+func (k *Key) sendAsync() {
 	if cmd := k.next(); cmd != nil {
-		go k.say(cmd, false)
+		go k.send(cmd, false)
 	}
 }
 
@@ -46,22 +46,22 @@ func (k *Key) next() *conversation.Command {
 	return k.nextLocked()
 }
 
-// say sends cmd, takes in the answer, and sends what comes next.
-func (k *Key) say(cmd *conversation.Command, mayBeHeld bool) lettucecompat.Answer {
-	a, settled, n := k.send(cmd, mayBeHeld)
+// send sends cmd, takes in the answer, and sends what comes next.
+func (k *Key) send(cmd *conversation.Command, mayBeHeld bool) lettucecompat.Answer {
+	a, settled, n := k.exchange(cmd, mayBeHeld)
 	if !settled {
-		k.kick()
+		k.sendAsync()
 	}
 	k.reportFreed(n)
 	k.l.landed() // Close waits for the report
 	return a
 }
 
-// send is say up to the answer.
-func (k *Key) send(cmd *conversation.Command, mayBeHeld bool) (a lettucecompat.Answer, settled bool, n news) {
+// exchange is send up to the answer.
+func (k *Key) exchange(cmd *conversation.Command, mayBeHeld bool) (a lettucecompat.Answer, settled bool, n freed) {
 	k.l.wire.Subscribe()
 	e, a := k.ask(cmd, mayBeHeld)
-	settled, n = k.take(e, cmd, &a)
+	settled, n = k.apply(e, cmd, &a)
 	if a.Outcome == lettucecompat.OutcomeOK || a.Err != nil { // else nothing was sent
 		k.report(a.Err)
 	}
@@ -208,7 +208,7 @@ func (k *Key) refuse(cmd *conversation.Command, a *lettucecompat.Answer) queue.O
 	defer k.mu.Unlock()
 	answered := a.Outcome == lettucecompat.OutcomeOK
 	switch {
-	case k.talk.LastCommand().N != cmd.N: // a call has overtaken it
+	case k.conv.LastCommand().N != cmd.N: // a call has overtaken it
 	case a.Outcome == lettucecompat.OutcomeFailed && lettucecompat.Permanent(a.Err):
 		return k.q.Fail(failure(a.Outcome, a.Err))
 	case cmd.N <= k.tryAfter:
@@ -244,9 +244,9 @@ func (k *Key) Answer() *lettucecompat.Answer {
 // answeredLocked keeps the answer a to cmd for who gives up: not an older one, nor a good one to what wants nothing, nor any
 // while this process has what it wants.
 func (k *Key) answeredLocked(cmd *conversation.Command, a *lettucecompat.Answer) {
-	wants := k.talk.State != conversation.Holding || k.talk.InLine || cmd.Want > k.talk.Units
+	wants := k.conv.State != conversation.Holding || k.conv.InLine || cmd.Want > k.conv.Units
 	switch {
-	case cmd.N != k.talk.LastCommand().N:
+	case cmd.N != k.conv.LastCommand().N:
 	case !wants:
 		k.answer = nil
 	case a.Err != nil || cmd.Want > 0 && !cmd.Seize:
@@ -276,7 +276,7 @@ func (k *Key) gaveUp(w *queue.Waiter, err error) error {
 func (k *Key) unanswered(w *queue.Waiter) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	c := &k.talk
+	c := &k.conv
 	switch {
 	case c.State == conversation.Holding, k.q.Demand().Lost: // this process has the lock, or has not unlocked it
 	case k.answer != nil && k.answer.Err != nil:

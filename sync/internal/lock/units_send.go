@@ -7,7 +7,7 @@ import (
 	"github.com/anteroom/anteroom/sync/internal/conversation"
 )
 
-// This file is how a statement about units is sent, and what an answer or a message means for them: say.go and hear.go have that of a
+// This file is how a statement about units is sent, and what an answer or a message means for them: send.go and handle.go have that of a
 // Mutex.
 
 // askUnits is ask for units.
@@ -33,10 +33,10 @@ func (k *Key) askUnits(cmd *conversation.Command, mayBeHeld bool) (conversation.
 	return k.event(cmd.N, &a), a
 }
 
-// takeUnits is take for units. s is what e answers, if it is an answer, and a that as it came.
-func (k *Key) takeUnits(e conversation.Event, s *conversation.Command, a *lettucecompat.Answer) (n news) {
+// applyUnits is apply for units. s is what e answers, if it is an answer, and a that as it came.
+func (k *Key) applyUnits(e conversation.Event, s *conversation.Command, a *lettucecompat.Answer) (n freed) {
 	k.mu.Lock()
-	before, used, had := k.talk, k.u.use, k.unitsLocked()
+	before, used, had := k.conv, k.u.use, k.unitsLocked()
 	of := int64(0)
 	if s != nil && s.N == used.sentN {
 		if of = used.sent.keep; a.Word == lettucecompat.WordHas {
@@ -44,17 +44,17 @@ func (k *Key) takeUnits(e conversation.Event, s *conversation.Command, a *lettuc
 		}
 	}
 	f := k.handleLocked(e, of, k.l.now())
-	if !k.busy && k.talk.State != conversation.Idle && !k.stirLocked() {
-		k.talk, k.u.use = before, used
+	if !k.busy && k.conv.State != conversation.Idle && !k.stirLocked() {
+		k.conv, k.u.use = before, used
 		k.mu.Unlock()
-		return news{}
+		return freed{}
 	}
-	now, g := k.talk.Grant, k.cur.Load()
+	now, g := k.conv.Grant, k.cur.Load()
 	more := k.unitsLocked() > had || k.unitsLocked() > 0 && k.u.of < used.of
 	if k.usableLocked() {
 		k.q.CountsWith(k.u.of)
 	}
-	if more || before.InLine && !k.talk.InLine {
+	if more || before.InLine && !k.conv.InLine {
 		k.answer = nil // what was heard before is not why anybody waits now
 	}
 	called := more && (e.Kind == conversation.Called || before.InLine && s != nil)
@@ -64,7 +64,7 @@ func (k *Key) takeUnits(e conversation.Event, s *conversation.Command, a *lettuc
 		k.q.Refuse(errLate)
 	case f == conversation.Granted:
 		g = k.newGrantLocked()
-		k.q.Granted(g.n, k.talk.Units, k.contendedLocked(), g.deadline())
+		k.q.Granted(g.n, k.conv.Units, k.contendedLocked(), g.deadline())
 	case f == conversation.Vanished:
 		k.l.gone(g.lease, byStatement, nil)
 	case k.usableLocked() && g.loss == nil: // else Ended is on its way
@@ -75,8 +75,8 @@ func (k *Key) takeUnits(e conversation.Event, s *conversation.Command, a *lettuc
 			g.token, g.u.made, g.u.handOffs, g.u.handed = now.Token, k.l.now(), 0, false
 		}
 		switch {
-		case more, before.InLine && !k.talk.InLine, e.Kind == conversation.Called && k.u.lastServed > used.lastServed: // of what it had, too: it was another one's turn
-			k.q.Granted(g.n, k.talk.Units, k.contendedLocked(), g.deadline())
+		case more, before.InLine && !k.conv.InLine, e.Kind == conversation.Called && k.u.lastServed > used.lastServed: // of what it had, too: it was another one's turn
+			k.q.Granted(g.n, k.conv.Units, k.contendedLocked(), g.deadline())
 		case s != nil || e.Kind == conversation.Called:
 			k.q.Renewed(k.contendedLocked(), g.deadline())
 		}
@@ -106,7 +106,7 @@ func (k *Key) takeUnits(e conversation.Event, s *conversation.Command, a *lettuc
 // unitsForced notes that somebody says, and anybody can, that record n was deleted on purpose. A renewal asks Redis.
 func (k *Key) unitsForced(n uint64) {
 	k.mu.Lock()
-	if n > k.talk.LastCommand().N {
+	if n > k.conv.LastCommand().N {
 		n = 0
 	}
 	k.u.deleted = max(k.u.deleted, n)

@@ -9,47 +9,47 @@ import (
 
 // This file is what an answer, a message, the time or a loss means for the key of a Mutex.
 
-// hear takes in an event, and carries out what that means. Its caller then calls speak or kick.
-func (k *Key) hear(e conversation.Event) {
-	if _, n := k.take(e, nil, nil); n != (news{}) {
+// handle takes in an event, and carries out what that means. Its caller then calls sendNext or sendAsync.
+func (k *Key) handle(e conversation.Event) {
+	if _, n := k.apply(e, nil, nil); n != (freed{}) {
 		k.l.flying.Add(1) // Close waits for the report
-		k.kick()
+		k.sendAsync()
 		k.reportFreed(n)
 		k.l.landed()
 	}
 }
 
-// take is hear, but for the report of what was given back. cmd is what e answers, if it is an answer, and a that as it came. settled: there
+// apply is handle, but for the report of what was given back. cmd is what e answers, if it is an answer, and a that as it came. settled: there
 // is nothing to state because of it.
-func (k *Key) take(e conversation.Event, cmd *conversation.Command, a *lettucecompat.Answer) (settled bool, n news) {
+func (k *Key) apply(e conversation.Event, cmd *conversation.Command, a *lettucecompat.Answer) (settled bool, n freed) {
 	if k.u != nil {
-		return false, k.takeUnits(e, cmd, a)
+		return false, k.applyUnits(e, cmd, a)
 	}
 	if e.Contended {
 		k.noteContended(e.Record)
 	}
 	k.mu.Lock()
-	g, had := k.cur.Load(), k.talk.Grant.Record // before enterLocked makes the next one
+	g, had := k.cur.Load(), k.conv.Grant.Record // before enterLocked makes the next one
 	if e.Kind == conversation.Failed && e.N == k.took {
 		k.took = 0
 	}
-	before := k.talk
+	before := k.conv
 	var f conversation.Effect
-	k.talk, f = k.talk.Handle(e, k.l.moment())
-	if !k.busy && k.talk.State != conversation.Idle && !k.stirLocked() {
-		k.talk = before
+	k.conv, f = k.conv.Handle(e, k.l.moment())
+	if !k.busy && k.conv.State != conversation.Idle && !k.stirLocked() {
+		k.conv = before
 		k.mu.Unlock()
-		return false, news{}
+		return false, freed{}
 	}
-	got := k.talk.Grant.Record
+	got := k.conv.Grant.Record
 	if e.Kind == conversation.Has && e.Record == k.took && e.Record == got {
-		k.takes.lasts(e, &k.talk)
+		k.takes.lasts(e, &k.conv)
 	}
 	called := got != had && k.unitsLocked() > 0 && got != k.took && (cmd == nil || cmd.InLine && cmd.Keep > 0 && got != cmd.N)
 	if called { // another client had it; the answer that says so may be still to come
 		k.pauseLinger()
 	}
-	if k.talk.State != conversation.Fresh {
+	if k.conv.State != conversation.Fresh {
 		k.longer = false
 	}
 	if cmd != nil {
@@ -69,7 +69,7 @@ func (k *Key) take(e conversation.Event, cmd *conversation.Command, a *lettuceco
 	n = k.freedLocked(cmd, e, f, a, mark)
 	settled = f == conversation.Granted && k.enterLocked()
 	switch {
-	case !k.talk.InLine:
+	case !k.conv.InLine:
 		k.unwatchLocked()
 	case e.Kind == conversation.Waits && a.Ahead <= nearFront && !k.l.wire.Ours(a.Holder):
 		k.watchLocked()
@@ -88,7 +88,7 @@ func (k *Key) take(e conversation.Event, cmd *conversation.Command, a *lettuceco
 func (k *Key) vanished(g *Held) {
 	if !g.lease.Lose(renewal.Cause{Reason: renewal.ReasonGone}) && g.lease.State() == renewal.StateEnded {
 		k.mu.Lock()
-		k.talk, _ = k.talk.Handle(conversation.Event{Kind: conversation.Exited, N: g.n}, k.l.moment())
+		k.conv, _ = k.conv.Handle(conversation.Event{Kind: conversation.Exited, N: g.n}, k.l.moment())
 		k.mu.Unlock()
 	}
 }
