@@ -120,7 +120,7 @@ func (o *semaphore) restated(n need) bool {
 	return !same
 }
 
-// CountsWith reports the capacity that the units of a Semaphore count with: before the statement is sent that says so if it is a
+// CountsWith reports the capacity that the units of a Semaphore count with: before the command is sent that says so if it is a
 // larger one, and after the answer otherwise. False: it is larger, somebody inside counts with less, and nothing has changed.
 func (s *Synchronizer) CountsWith(of int64) bool {
 	if s.p.sem == nil {

@@ -58,7 +58,7 @@ type Demand struct {
 	Keep  int64 // of them for now: all, or when the turn is over those that are used
 	Want  int64 // with how many the first waiter could come in, if that is more than Keep; else Keep
 	Again bool  // the first waiter needs a place in line, though Keep is enough for it: the turn is over
-	Try   bool  // the first waiter is a Try: it waits for the answer to one statement, and takes no place in line
+	Try   bool  // the first waiter is a Try: it waits for the answer to one command, and takes no place in line
 	// Of a Semaphore: the least capacity of those for whom units are kept, and of those with the first waiter. If the second is
 	// less, nobody comes in by it before CountsWith says that it is what counts.
 	KeepOf, WantOf int64

@@ -11,7 +11,7 @@ import (
 // Forever is the deadline of units that the caller checks itself.
 const Forever time.Duration = 1<<63 - 1
 
-// need is the part of a Demand that makes a statement.
+// need is the part of a Demand that makes a command.
 type need struct {
 	keep, want     int32
 	flags          needFlags
@@ -28,7 +28,7 @@ const (
 	needBack // with Policy.Returns: nobody uses the units, and nobody may
 )
 
-// needLocked is the part of the Demand that makes a statement.
+// needLocked is the part of the Demand that makes a command.
 func (s *Synchronizer) needLocked() (n need) {
 	if s.lost {
 		return n // those inside rely on units that are gone, and nobody else could use any
@@ -137,7 +137,7 @@ func (s *Synchronizer) renewedLocked(contended bool) Order {
 	return s.settleLocked(false)
 }
 
-// Shrink gives back all units but keep, before the statement is sent that says so. False: those inside need more, since
+// Shrink gives back all units but keep, before the command is sent that says so. False: those inside need more, since
 // somebody came in meanwhile, and nothing has changed.
 func (s *Synchronizer) Shrink(keep int64) bool {
 	s.mu.Lock()

@@ -211,7 +211,7 @@ func TestShared_I13_NobodyComesInAfterTheDeadline(t *testing.T) {
 		reader, writer := x.waits(1, lock), x.waits(all, hold)
 		must(x, "a try", x.asks(1, queue.Try|hold).entered(), "refused")
 		reader.mustWait()
-		x.mustState(all, all) // a renewal is due, and no statement
+		x.mustState(all, all) // a renewal is due, and no command
 		x.s.Renewed(false, forever)
 		reader.mustBeIn()
 		writer.mustWait()

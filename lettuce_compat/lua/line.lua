@@ -4,7 +4,7 @@
 --                between may be gone); until when the hash lives; 1: our holder knows that another client waits
 --   's'          only where foreign clients were seen: open since seen: until when the lock is left to them, and how many
 --                turns were not since; when one was seen last
---   'p'<number>  a place: client, number of its last statement, call lease, until when it lives, secret word, and
+--   'p'<number>  a place: client, number of its last command, call lease, until when it lives, secret word, and
 --                what the kind of the lock adds
 --   'c'<client>  the number of that client's place: it has one at most
 -- Making the functions takes time, so a script makes them only if there is a line or its client is to wait in one.

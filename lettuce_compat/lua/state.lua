@@ -1,4 +1,4 @@
--- The statement of a client about a Mutex: what it has, keeps and wants.
+-- The command of a client about a Mutex: what it has, keeps and wants.
 -- KEYS: lock, line (the lock again: without line and record) [, fencing record]
 -- ARGV: client, number, since, 'have keep want' (have: 0 | p a place | 1; behind it t: a try, f: takes a free lock ahead of the line), call lease,
 -- 'lease life how word' (the lease of what is kept; life of a place; how, letters after a -: m NUMSUB knows nothing,
@@ -86,7 +86,7 @@ if not receivers then
   end
   holder, note = fields[1] or '', note_of(fields[2])
   if m and m >= number then return {'void'} end
-  if m and m < tonumber(since) then mine = nil end -- of a late statement: it refuses as anybody's
+  if m and m < tonumber(since) then mine = nil end -- of a late command: it refuses as anybody's
   -- Who says that it has the unit, or leaves a mark of it, finds the unit or the mark.
   if not mine and (have == '1' or mark ~= 0) and (mark == 0 or ask('hexists', key, ARGV[12]) ~= 1) then return concluded({'lost'}) end
   if have == 'p' and not mine and not (l and l.own and tonumber(l.own.n) >= tonumber(since)) then return concluded({'gone'}) end

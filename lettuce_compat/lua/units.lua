@@ -1,8 +1,8 @@
--- The statement of a client about an RWMutex or a Semaphore: what it has, keeps and wants, in units. The line is that of a
+-- The command of a client about an RWMutex or a Semaphore: what it has, keeps and wants, in units. The line is that of a
 -- Mutex, and the holders are in the hash of the lock:
 --   ':'       kind capacity held next till: rw or sem; the least capacity of those who hold; the sum of their units; no
 --             lease ends before next; the key lives until till
---   <client>  number units ends contended capacity: of its last statement, or of the one that was called; what it has, and
+--   <client>  number units ends contended capacity: of its last command, or of the one that was called; what it has, and
 --             until when; 1: it knows that another client waits; what it takes for the capacity
 -- A script at next, or after it, frees what is over and counts anew: a crash frees its own units, and no count drifts.
 -- KEYS, ARGV: as in state.lua up to the sixth argument. Have is p a place, or units; behind the three t: a try, a: takes a

@@ -40,7 +40,7 @@ type server struct {
 	gate    *faultnet.Gate // to mini; nothing to do with Down
 	control *redis.Client
 	foreign *lettucecompat.Client // on control; the holder of TakeBy's locks
-	said    atomic.Uint64         // statements of that client, each of which has a number of its own
+	said    atomic.Uint64         // commands of that client, each of which has a number of its own
 
 	processes atomic.Uint64 // number of Another calls, for the log
 

@@ -91,7 +91,7 @@ func TestAnswer_P13_WhatATryGotTooLate(t *testing.T) {
 	}
 	eventually(t, "settled", func() bool { return p.unsettled.Load() == 0 })
 	if n := stated.Load(); n != 2 {
-		t.Errorf("%d statements, not an ask and a release", n)
+		t.Errorf("%d commands, not an ask and a release", n)
 	}
 }
 

@@ -58,7 +58,7 @@ func (l *Locks) Settle(ctx context.Context) (lost []*Held, unsettled int) {
 	return lost, max(unsettled-len(lost), 0)
 }
 
-// Drain waits until no statement is under way, or ctx ends.
+// Drain waits until no command is under way, or ctx ends.
 func (l *Locks) Drain(ctx context.Context) {
 	l.await(ctx, func() bool { return l.flying.Load() == 0 })
 }

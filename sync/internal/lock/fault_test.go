@@ -54,7 +54,7 @@ func (f *faults) around(send func() error) error {
 	return err
 }
 
-// Answers are lost, statements land late or are never sent: no two owners rely on the lock at one moment, and after
+// Answers are lost, commands land late or are never sent: no two owners rely on the lock at one moment, and after
 // that everybody gets in and nothing is left.
 func TestCore_LostAndLate_Lab(t *testing.T) {
 	t.Parallel()

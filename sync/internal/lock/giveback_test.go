@@ -19,7 +19,7 @@ import (
 	"github.com/anteroom/anteroom/sync/internal/conversation"
 )
 
-// ordered notes in which order statements fail and are answered. Its ReleaseFailed is slow.
+// ordered notes in which order commands fail and are answered. Its ReleaseFailed is slow.
 type ordered struct {
 	*reporter
 	mu    sync.Mutex
@@ -45,7 +45,7 @@ func (r *ordered) ReleaseFailed(*Held, error) {
 	time.Sleep(150 * time.Millisecond)
 }
 
-// once lets a statement through do, when it is armed.
+// once lets a command through do, when it is armed.
 type once struct {
 	mu sync.Mutex
 	do func(next func() error) error
@@ -122,7 +122,7 @@ func (r *reporter) reported() int {
 	return len(r.losses)
 }
 
-// That a statement has failed is said before the next one is answered: otherwise an outage is reported that is over, and nothing ends it.
+// That a command has failed is reported before the next one is answered: otherwise an outage is reported that is over, and nothing ends it.
 func TestGiveBack_AFailureIsReportedBeforeTheNextAnswer(t *testing.T) {
 	t.Parallel()
 	for _, shared := range []bool{false, true} {
@@ -333,7 +333,7 @@ type closing struct {
 
 func (r *closing) ReleaseGivenUp(*Held) { r.flying <- r.of.flying.Load() }
 
-// A Close waits until it is reported that a release was given up, which no statement shows.
+// A Close waits until it is reported that a release was given up, which no command shows.
 func TestGiveBack_ACloseWaitsForTheReport_Lab(t *testing.T) {
 	t.Parallel()
 	_, client := fresh(t)

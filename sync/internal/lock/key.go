@@ -32,7 +32,7 @@ type Key struct {
 
 	cur     atomic.Pointer[Held]                  // the last grant
 	tracked atomic.Pointer[lettucecompat.Tracked] // that, once it is tracked
-	failed  atomic.Pointer[string]                // the server from which the last statement had no usable answer; nil: it had one
+	failed  atomic.Pointer[string]                // the server from which the last command had no usable answer; nil: it had one
 
 	// Of a Mutex.
 	contended    atomic.Uint64 // the newest unit for which another client is known to wait
@@ -52,7 +52,7 @@ type Key struct {
 	knew     Moment                // when something showed who has the lock, or this process gave it back
 	timer    *time.Timer
 	tryAfter uint64 // the last command before the try came that waits, if one does: there is one at most
-	flying   int32  // statements whose command has not returned
+	flying   int32  // commands that have not returned
 	retries  int8   // so many leases in a row could not be secured; 6 at most
 	longer   bool   // of a Mutex: a unit that nobody has entered was made to last, and that was not enough if it is again
 	busy     bool   // counted in Locks.unsettled, with a reference

@@ -402,7 +402,7 @@ func TestLate_ACallAfterClose(t *testing.T) {
 	number := p.number.Load()
 	p.Heard(lettucecompat.Message{Kind: lettucecompat.MessageCalled, Key: "k", N: n, Units: 1})
 	if k.Leaves() || p.unsettled.Load() != 0 || p.number.Load() != number {
-		t.Errorf("releases %v, %d unsettled, %d statements", k.Leaves(), p.unsettled.Load(), p.number.Load()-number)
+		t.Errorf("releases %v, %d unsettled, %d commands", k.Leaves(), p.unsettled.Load(), p.number.Load()-number)
 	}
 	if k.Done(); !k.Over() {
 		t.Error("the key stays in use")

@@ -27,8 +27,8 @@ func lingers(t testing.TB, rdb *redis.Client, d time.Duration, changes ...func(*
 	return p
 }
 
-// statements returns how many do took.
-func statements(t testing.TB, p *party, do func()) (n uint64) {
+// commands returns how many do took.
+func commands(t testing.TB, p *party, do func()) (n uint64) {
 	t.Helper()
 	before := p.number.Load()
 	do()
@@ -45,7 +45,7 @@ func TestLinger_TheNextOwnerNeedsNoCommand(t *testing.T) {
 	token := first.Token()
 	time.Sleep(time.Millisecond) // tokens stay below the server's clock
 	mustRelease(t, first)
-	if n := statements(t, p, func() {
+	if n := commands(t, p, func() {
 		o := p.mustAcquire(t, "k")
 		if o.Token() != token+1 {
 			t.Errorf("token %d after %d", o.Token(), token)
@@ -57,7 +57,7 @@ func TestLinger_TheNextOwnerNeedsNoCommand(t *testing.T) {
 			mustRelease(t, o)
 		}
 	}); n != 0 {
-		t.Errorf("%d statements", n)
+		t.Errorf("%d commands", n)
 	}
 }
 
@@ -133,7 +133,7 @@ func TestLinger_EndsForAWaiter(t *testing.T) {
 	}
 }
 
-// Processes that take turns end the linger once. Then each finds it free, as without Linger: two statements for each owner, and
+// Processes that take turns end the linger once. Then each finds it free, as without Linger: two commands for each owner, and
 // the other process has no part in that. After a pause it lingers again.
 func TestLinger_InTurn(t *testing.T) {
 	t.Parallel()
@@ -153,16 +153,16 @@ func TestLinger_InTurn(t *testing.T) {
 	for range 10 {
 		a, b = b, a
 		var own uint64
-		other := statements(t, a, func() { own = statements(t, b, func() { pass(b) }) })
+		other := commands(t, a, func() { own = commands(t, b, func() { pass(b) }) })
 		if time.Since(begin) >= lingerPause { // a slow machine: it may linger again
 			break
 		}
 		if others += other; own != 2 {
-			t.Errorf("%d statements", own)
+			t.Errorf("%d commands", own)
 		}
 	}
 	if others > 1 { // one may still come from the linger
-		t.Errorf("%d statements of the other process", others)
+		t.Errorf("%d commands of the other process", others)
 	}
 	time.Sleep(lingerPause + 100*time.Millisecond)
 	eventually(t, "no key is kept that nobody uses", func() bool { return len(seldom.All()) == 0 })

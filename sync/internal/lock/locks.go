@@ -28,7 +28,7 @@ type Config struct {
 // Reporter receives what people and programs may want to know. Its methods are called with no mutex held, and must
 // not block.
 type Reporter interface {
-	// Failed: a statement for k had no usable answer from the server shard.
+	// Failed: a command for k had no usable answer from the server shard.
 	Failed(k *Key, shard string, err error)
 	// Answered: one had. before is the server from which the last one had none; nil: it had an answer, too.
 	Answered(k *Key, before *string)
@@ -55,14 +55,14 @@ type Locks struct {
 	wire    *lettucecompat.Client
 	leases  *renewal.Manager
 	zero    time.Time
-	number  atomic.Uint64 // of the last statement
+	number  atomic.Uint64 // of the last command
 	unheard atomic.Uint64 // of the last one before the subscription came up: what was said after its answer may be lost
 
 	closing   atomic.Bool
 	open      context.Context // ends with closing
 	shut      context.CancelFunc
 	unsettled atomic.Int64 // conversations that are not settled, and callers that give a grant back and come again
-	flying    atomic.Int64 // statements that were not dealt with yet
+	flying    atomic.Int64 // commands that were not dealt with yet
 	waiters   sync.Pool    // of *queue.Waiter: a channel must not leave a test bubble that has these Locks
 
 	mu      sync.Mutex
@@ -162,7 +162,7 @@ func (l *Locks) All() []*Key {
 	return slices.Collect(maps.Values(l.keys))
 }
 
-// landed: one statement was dealt with.
+// landed: one command was dealt with.
 func (l *Locks) landed() {
 	if l.flying.Add(-1) == 0 && l.closing.Load() {
 		l.mu.Lock()

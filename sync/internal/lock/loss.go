@@ -15,7 +15,7 @@ const (
 	ByRelease = "when it was released"
 	ByExtend  = "by Extend"
 
-	byStatement = "by a statement"
+	byCommand = "by a command"
 )
 
 // Loss says when and why a lock was lost.

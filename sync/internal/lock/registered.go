@@ -8,7 +8,7 @@ import "slices"
 // thousands between two visits of the watchdog.
 const grown = 1024
 
-// ofUnits is in the numbers of grants of units, and of their owners. The rest is that of a statement, or one that no statement has.
+// ofUnits is in the numbers of grants of units, and of their owners. The rest is that of a command, or one that no command has.
 const ofUnits = 1 << 63
 
 // OfUnits reports whether a number that Changes has named is of an RWMutex or a Semaphore.

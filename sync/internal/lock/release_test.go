@@ -132,7 +132,7 @@ func TestLate_AReleaseAfterTheDeadlineWithoutAnAnswer(t *testing.T) {
 	o := p.mustAcquire(t, "k")
 	open := busyLoop(t, p) // nobody concludes a loss meanwhile, as in a process that was stopped
 	time.Sleep(time.Until(o.Deadline()) + 50*time.Millisecond)
-	// Owner.Exit and Held.release, whose statement is lost.
+	// Owner.Exit and Held.release, whose command is lost.
 	g, k := o.g, o.g.k
 	exits(t, o, false, queue.Final)
 	b := g.endLease(o, k.l.leases.Now())

@@ -22,7 +22,7 @@ const (
 	nearFront        = 1                     // places before those that retry by themselves
 	unsubscribedPoll = 25 * time.Millisecond // without a subscription
 	stringPoll       = 100 * time.Millisecond
-	leastPause       = 20 * time.Millisecond // after the second statement without an answer
+	leastPause       = 20 * time.Millisecond // after the second command without an answer
 )
 
 // sendNext sends what there is to send now, and returns after the answer. mayBeHeld is as in lettucecompat.Statement.
@@ -71,7 +71,7 @@ func (k *Key) exchange(cmd *conversation.Command, mayBeHeld bool) (a lettucecomp
 	return a, settled, n
 }
 
-// report reports that a statement had no usable answer, or that it had one.
+// report reports that a command had no usable answer, or that it had one.
 func (k *Key) report(err error) {
 	if err == nil {
 		k.l.cfg.Reporter.Answered(k, k.failed.Swap(nil))
@@ -300,14 +300,14 @@ func failure(o lettucecompat.Outcome, err error) *AnswerError {
 	return &AnswerError{Err: err, Permanent: lettucecompat.Permanent(err), Unknown: o == lettucecompat.OutcomeUnknown}
 }
 
-// errVoid is why a statement had no effect though it was answered.
+// errVoid is why a command had no effect though it was answered.
 var errVoid = errors.New("another program says what this client has of the lock")
 
 // AnswerError is why an acquisition failed: Redis did not answer it, or not as it should.
 type AnswerError struct {
 	Err       error
 	Permanent bool // a person has to change something
-	Unknown   bool // a statement may have taken effect; what it has left is removed in the background
+	Unknown   bool // a command may have taken effect; what it has left is removed in the background
 }
 
 // Error returns the text of what Redis brought.

@@ -119,7 +119,7 @@ func TestShared_P9_ALateAnswer_Lab(t *testing.T) {
 	}
 }
 
-// A release behind a statement that is under way says how it ended.
+// A release behind a command that is under way says how it ended.
 func TestShared_P8_AReleaseBehindAnother(t *testing.T) {
 	t.Parallel()
 	for _, silent := range []bool{true, false} {
@@ -183,7 +183,7 @@ func TestShared_S29_TheEndOfATurnIsNoticed(t *testing.T) {
 	}
 }
 
-// A try whose answer leaves too little ends, though the next statement has no answer.
+// A try whose answer leaves too little ends, though the next command has no answer.
 func TestShared_S24_ATryWithALateAnswer(t *testing.T) {
 	t.Parallel()
 	p, f := heldUp(t, func(s *Settings) { s.Timeout = pace.Scale(1500 * time.Millisecond) })
@@ -319,7 +319,7 @@ func TestShared_ACallAfterClose(t *testing.T) {
 	number := p.number.Load()
 	p.Heard(lettucecompat.Message{Kind: lettucecompat.MessageCalled, Key: "k", N: n, Units: writes})
 	if p.unsettled.Load() != 0 || p.number.Load() != number {
-		t.Errorf("%d unsettled, %d statements", p.unsettled.Load(), p.number.Load()-number)
+		t.Errorf("%d unsettled, %d commands", p.unsettled.Load(), p.number.Load()-number)
 	}
 	if k.Done(); !k.Over() {
 		t.Error("the key stays in use")

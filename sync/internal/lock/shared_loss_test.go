@@ -244,7 +244,7 @@ func TestShared_AQuestionAfterTheDeadline(t *testing.T) {
 	t.Parallel()
 	_, client := fresh(t)
 	p := newShares(t, client(), 0, brief)
-	s := p.mustTake(t, writes) // whom no other statement renews
+	s := p.mustTake(t, writes) // whom no other command renews
 	eventually(t, "the call lease was renewed", func() bool { return s.g.lease.Renewals() > 0 })
 	open := busyLoop(t, p)
 	eventually(t, "it is not there", func() bool { // a renewal that was sent before may come late, and a question renews
@@ -503,7 +503,7 @@ func TestShared_ARevokedWriterHasExited(t *testing.T) {
 	n.Exit(t.Context())
 }
 
-// Whose units stay with the process does not wait for a statement without an answer.
+// Whose units stay with the process does not wait for a command without an answer.
 func TestShared_AnExitBesideAShrink(t *testing.T) {
 	t.Parallel()
 	_, client := fresh(t)

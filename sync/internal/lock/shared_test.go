@@ -378,7 +378,7 @@ func TestShared_S6_Capacities(t *testing.T) {
 	}
 }
 
-// S16: units in use are renewed, by a statement.
+// S16: units in use are renewed, by a command.
 func TestShared_S16_Renews(t *testing.T) {
 	t.Parallel()
 	_, client := fresh(t)
@@ -517,7 +517,7 @@ func TestShared_S29_AGrantOfWhatWasHad(t *testing.T) {
 	mustGive(t, <-w2)
 }
 
-// S29: so is a call that comes before the answer to the statement that has made the place.
+// S29: so is a call that comes before the answer to the command that has made the place.
 func TestShared_S29_ACallBeforeTheAnswer(t *testing.T) {
 	t.Parallel()
 	_, client := fresh(t)
@@ -718,7 +718,7 @@ func total(stats map[string]int64) (n int64) {
 	return n
 }
 
-// Answers are lost, statements land late or are never sent: nobody relies on more than there is, and after that everybody
+// Answers are lost, commands land late or are never sent: nobody relies on more than there is, and after that everybody
 // gets in and nothing is left. Where somebody deletes the key, too many may rely on it, until they are notified.
 func TestShared_LostAndLate_Lab(t *testing.T) {
 	t.Parallel()

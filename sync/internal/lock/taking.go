@@ -25,7 +25,7 @@ type Taking struct {
 
 	ctx   context.Context // of its wait
 	spoil context.CancelCauseFunc
-	after uint64 // the last statement before it
+	after uint64 // the last command before it
 
 	// Guarded by Key.mu.
 	tries     int    // so many commands in a row that take the lock had no usable answer

@@ -7,7 +7,7 @@ import (
 	"github.com/anteroom/anteroom/sync/internal/conversation"
 )
 
-// This file is how a statement about units is sent, and what an answer or a message means for them: send.go and handle.go have that of a
+// This file is how a command about units is sent, and what an answer or a message means for them: send.go and handle.go have that of a
 // Mutex.
 
 // askUnits is ask for units.
@@ -66,7 +66,7 @@ func (k *Key) applyUnits(e conversation.Event, s *conversation.Command, a *lettu
 		g = k.newGrantLocked()
 		k.q.Granted(g.n, k.conv.Units, k.contendedLocked(), g.deadline())
 	case f == conversation.Vanished:
-		k.l.gone(g.lease, byStatement, nil)
+		k.l.gone(g.lease, byCommand, nil)
 	case k.usableLocked() && g.loss == nil: // else Ended is on its way
 		if now.Sent != before.Grant.Sent || now.Lease != before.Grant.Lease {
 			g.lease.Extend(k.at(Moment(now.Sent)), now.Lease)

@@ -25,7 +25,7 @@ import (
 // Statements meet it, renewals that fail for the second time, and a row of PINGs. A trouble
 // ends when an attempt was answered and none has failed for outageQuiet and a CommandTimeout,
 // so that a server that fails now and then is one outage, not hundreds. A PING ends what no
-// statement has observed. A Cluster has one trouble for each node: the others work meanwhile.
+// command has observed. A Cluster has one trouble for each node: the others work meanwhile.
 type troubles struct {
 	p    *Reports
 	some atomic.Bool // there is trouble, which spares all others the mutex
@@ -41,7 +41,7 @@ type subject struct{ shard, key string }
 
 type trouble struct {
 	class    string // of a key
-	stated   bool   // a statement has observed it
+	stated   bool   // a command has observed it
 	said     map[observe.EventKind]bool
 	failed   time.Time   // when an attempt has failed last
 	answered time.Time   // when one was answered first after that
@@ -49,7 +49,7 @@ type trouble struct {
 }
 
 const (
-	// outageQuiet and a Config.CommandTimeout are longer than two statements of one key are apart.
+	// outageQuiet and a Config.CommandTimeout are longer than two commands of one key are apart.
 	outageQuiet = 3 * time.Second
 	// outageForgotten: what has failed nobody for so long is no trouble that anybody meets,
 	// such as a server that a failover has replaced.
@@ -66,7 +66,7 @@ func shown(shard string) string {
 	return shard
 }
 
-// Failed notes that a statement for k has failed with err at the server shard.
+// Failed notes that a command for k has failed with err at the server shard.
 func (p *Reports) Failed(k *lock.Key, shard string, err error) {
 	if !p.cfg.Closing() {
 		p.troubles.observed(k.Name(), k.Settings().Class, shown(shard), err, true)
@@ -86,7 +86,7 @@ func (p *Reports) Answered(k *lock.Key, before *string) {
 	}
 }
 
-// observed notes a failure at the server shard, of a statement or not.
+// observed notes a failure at the server shard, of a command or not.
 func (o *troubles) observed(key, class, shard string, err error, stated bool) {
 	of, ev := subject{shard: shard}, observe.Event{Kind: observe.EventUnavailable, Err: err, Text: unavailableText(shard, err)}
 	if lettucecompat.Permanent(err) && !lettucecompat.Uncertain(err) {
