@@ -14,7 +14,7 @@
 //	Idle    | acquire   -     0     w     | somebody waits
 //	Unsure  | acquire   -     0     w     | somebody waits
 //	        | cancel    -     0     0     | nobody waits
-//	Waiting | confirm   place w     w     | it is due, or another number is wanted
+//	Waiting | confirm   place w     w     | it is due, or fewer or more units are wanted
 //	        | take      place w     w     | Seize is demanded, and the number of the place is known
 //	        | cancel    place 0     0     | nobody waits
 //	Fresh   | renew     u     u     u     | somebody waits; otherwise as in Holding
@@ -135,7 +135,7 @@ type Event struct {
 	Record uint64        // Has, Waits, Called: the record that gives the units
 	Units  int64         // the same: what the client has
 	Lease  time.Duration // the same: how long they last from the command on. Ended: see there
-	After  time.Duration // Waits, Retry: see there. Silence, Failed: the pause after the second one in a row
+	After  time.Duration // Waits, Retry: see there. Silence: the pause after the second one in a row; Failed: after the first
 	Token  int64         // of the units; 0: as known
 	// Contended: another client waits for the units, an answer or a call says. It means nothing for the conversation: see
 	// Contention.
@@ -232,8 +232,9 @@ func (c *Conversation) SilentUntil() Moment { return c.silentUntil }
 // SentAt returns the moment before command n was sent, if that is remembered.
 func (c *Conversation) SentAt(n uint64) (at Moment, known bool) { return c.sentLog.find(n) }
 
-// Next returns the command to send now, under the number n, or one without a number and until when to wait for events. n is greater than the number of
-// every command before. A command that keeps fewer units than there were must not be sent if those inside need more.
+// Next returns the command to send now, under the number n, or one without a number, and until when to wait for events. n is
+// greater than the number of every command before. A command that keeps fewer units than there were must not be sent if those
+// inside need more.
 func (c Conversation) Next(d Demand, n uint64, now Moment) (Conversation, Command, Moment) {
 	cmd, differs := c.command(d)
 	repeats := c.failures > 0 && cmd.same(c.lastCommand)
@@ -398,10 +399,10 @@ func (c Conversation) answer(e Event, now Moment) (Conversation, Effect) {
 	return c, None
 }
 
-// failed: the last command had no effect, or it has no answer. Either leads to a pause, the longer the more there were.
+// failed: the last command had no effect, or it has no answer. Both lead to a pause, the longer the more there were.
 func (c Conversation) failed(e Event, now Moment) Conversation {
 	if e.Kind == Failed { // all is as before, but nobody enters by what owners have given back
-		c.failures = max(c.failures, 1)
+		c.failures = max(c.failures, 1) // a silence has taken its time; this has not, so the first one leads to a pause, too
 		switch last := c.lastCommand; {
 		case last.Seize:
 			c.openRecord = 0
