@@ -186,6 +186,9 @@ func TestMutex_Reenter(t *testing.T) {
 		x.mustExit(d.w.Stay, queue.Linger, queue.Kept, queue.Nothing)
 		must(x, "Reenter", x.s.Reenter(d.w.Stay, false), queue.ErrNotOwner)
 		must(x, "Entries", x.s.Entries(d.w.Stay), 0)
+		e := x.enter(queue.NoNotify, 6)
+		x.mustExit(e.w.Stay, queue.Linger, queue.Kept, queue.Nothing) // by the word, which leaves the count of the stay as it was
+		must(x, "Reenter", x.s.Reenter(e.w.Stay, false), queue.ErrNotOwner)
 		x.drain()
 	})
 }
