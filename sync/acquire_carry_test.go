@@ -150,7 +150,7 @@ func TestLaterAttemptsAreCarriedToo(t *testing.T) {
 		s.Del("k")
 		s.Publish("lock:release:k", `{"lockKey":"k","releaseTime":1,"holder":"foreign"}`)
 		<-done
-		if got := seen.forget(); len(got) == 0 || !strings.Contains(got[0], "(*Key).speak(") {
+		if got := seen.forget(); len(got) == 0 || !strings.Contains(got[0], "(*Key).sendNext(") {
 			t.Errorf("the statement after the release was not sent by who has heard of it: %q", got)
 		}
 	})
