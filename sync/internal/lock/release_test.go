@@ -187,7 +187,13 @@ func TestLate_AReleaseOfAUnitThatAConfirmationHasFoundGone(t *testing.T) {
 	if r := o.Exit(t.Context()); r.Lost == nil || r.Lost.Reason != renewal.ReasonGone {
 		t.Errorf("%+v", r)
 	}
-	k.vanished(o.g)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		k.vanished(o.g)
+	}()
+	k.next() // others use the conversation meanwhile
+	<-done
 	k.sendAsync()
 	eventually(t, "settled", func() bool { return p.unsettled.Load() == 0 }) // nothing is there that MinHold would keep
 }
