@@ -7,7 +7,7 @@ import (
 	"github.com/anteroom/anteroom/sync/internal/conversation"
 )
 
-// This file is what an answer, a message, the time or a loss means for the key of a Mutex.
+// This file is what an answer, a message, the time or a loss means for a key: units_send.go has what only one of units does.
 
 // handle takes in an event, and carries out what that means. Its caller then calls sendNext or sendAsync.
 func (k *Key) handle(e conversation.Event) {
