@@ -130,7 +130,7 @@ func aHundredKeysOverAllSlots(s *stage) {
 	var holds []*anteroom.Hold
 	var theirs []*anteroom.Mutex
 	for i := range n {
-		cfg := anteroom.LockConfig{Key: s.key(fmt.Sprint(i)), LeaseTime: lease, Fencing: i%2 == 0}
+		cfg := anteroom.LockConfig{Key: s.key(fmt.Sprint(i)), RenewalTime: stretched, Fencing: i%2 == 0} // a lease that outlasts a stall
 		holds = append(holds, s.acquire(s.mutex(a, cfg)))
 		theirs = append(theirs, s.mutex(b, cfg))
 	}

@@ -238,14 +238,15 @@ func (c *Conversation) SentAt(n uint64) (at Moment, known bool) { return c.sentL
 func (c Conversation) Next(d Demand, n uint64, now Moment) (Conversation, Command, Moment) {
 	cmd, differs := c.command(d)
 	repeats := c.failures > 0 && cmd.same(c.lastCommand)
+	over := Never // when a Tick ends what was left
 	switch {
 	case c.unanswered:
 		return c, Command{}, Never
 	case c.State == Idle && cmd.Want == 0: // the next caller begins anew, without a pause
 		c.failures = 0
 		return c, Command{}, Never
-	case c.State == Unsure && cmd.Want == 0 && now >= max(c.nothingLeftAt, c.silentUntil):
-		return c, Command{}, c.nothingLeftAt // a Tick then ends it
+	case c.State == Unsure && cmd.Want == 0:
+		over = max(c.nothingLeftAt, c.silentUntil)
 	}
 	at := c.dueAt
 	if c.retryAt > 0 {
@@ -257,8 +258,8 @@ func (c Conversation) Next(d Demand, n uint64, now Moment) (Conversation, Comman
 	case !differs && !c.InLine && c.failures == 0:
 		at = Never
 	}
-	if at = max(at, c.silentUntil); at > now {
-		return c, Command{}, at
+	if at = max(at, c.silentUntil); at > now || over <= now {
+		return c, Command{}, min(max(at, now), over)
 	}
 	if !repeats {
 		c.failures = 0

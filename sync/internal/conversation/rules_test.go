@@ -405,6 +405,21 @@ func TestRules_P8_OverIsOver(t *testing.T) {
 	p.handles(Event{Kind: Tick}, GivenUp)
 }
 
+// P8: what ends by itself is not kept for a command that is due later.
+func TestRules_P8_OverBeforeTheNextCommand(t *testing.T) {
+	p := newPlay(t)
+	p.holds(1)
+	p.sends(quiet, "20: 1 0 0, since 10")
+	p.handles(silence(20), None)
+	p.sends(quiet, "21: 0 0 0, returns 10")
+	e := failed(21)
+	e.After = hour
+	p.handles(e, None)
+	p.isSilent(quiet, p.c.nothingLeftAt)
+	p.now = p.c.nothingLeftAt
+	p.handles(Event{Kind: Tick}, GivenUp)
+}
+
 // P8: only the answer to the last command counts, and one is open at a time.
 func TestRules_P8_OnlyTheLastAnswerCounts(t *testing.T) {
 	p := newPlay(t)
