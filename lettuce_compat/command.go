@@ -1,117 +1,261 @@
 package lettucecompat
 
 import (
+	"cmp"
 	"context"
-	"sync/atomic"
-
-	"github.com/redis/go-redis/v9"
+	"errors"
+	"strconv"
+	"time"
 )
 
-// The life of a command, kept in command.state.
+// Have is what a client has of a lock, as it has learnt from an answer or a call.
+type Have uint8
+
+// What a client can have.
 const (
-	cmdHeld      = iota // its arguments were not asked for: nothing was written
-	cmdSent             // go-redis took the arguments: it was, or may have been, written
-	cmdWithdrawn        // its caller left before that: it will never be written
+	HaveNothing Have = iota
+	HavePlace        // a place in the line
+	HaveUnit         // units: of a Mutex, the lock
 )
 
-// command is one Redis command as go-redis sees it, with two properties of its own.
+// FirstNumber and LastNumber bound the numbers of statements. All have 16 digits, as the microseconds since 1970 have
+// from 2001 to 2286: that distinguishes our fields from a foreign `uuid:thread`. A client whose clock shows an earlier
+// time begins with FirstNumber.
+const (
+	FirstNumber = 1_000_000_000_000_000
+	LastNumber  = 9_999_999_999_999_999
+
+	numberDigits = 16
+)
+
+// Statement is what a client says of one lock: what it has, what it keeps of that, and what it wants, in units, of which
+// Terms say how many there are: a Mutex has one. It is sent once, under a number that the client uses once.
 //
-// go-redis never retries it (I1): a script whose reply was lost may have run, and only its caller knows how to ask
-// again. And it can be withdrawn until go-redis takes its arguments for writing, through Args: a caller that gives up
-// while it still waits for a connection knows for certain that it had no effect, and a server that comes back later
-// never sees it. If the arguments are taken for another purpose (routing, a tracing hook) that is only less often
-// known.
-type command struct {
-	redis.Cmd
-	state  atomic.Uint32
-	script *script // nil for a plain command
-	key    string  // decides the node; empty: any
-}
-
-// withdrawnArgs replace those of a withdrawn command: something must be sent, since a reply is awaited. PING changes
-// nothing.
-var withdrawnArgs = []any{"ping"}
-
-// setScript makes c, which is new, the EVALSHA that args say.
-func (c *command) setScript(s *script, key string, args []any) {
-	c.Cmd = *redis.NewCmd(context.Background(), args...)
-	c.script, c.key = s, key
-	c.SetFirstKeyPos(3)
-}
-
-// newCommand makes a plain command; keyPos is the place of its key in args, 0: none.
-func newCommand(keyPos int8, args ...any) *command {
-	c := &command{Cmd: *redis.NewCmd(context.Background(), args...)}
-	if keyPos > 0 {
-		c.SetFirstKeyPos(keyPos)
-		c.key, _ = args[keyPos].(string)
-	}
-	return c
-}
-
-// newRequest makes one of a single command.
-func newRequest(cmd *command) *request { return &request{cmds: []*command{cmd}} }
-
-// NoRetry makes go-redis execute the command at most once, alone and in a pipeline.
-func (c *command) NoRetry() bool { return true }
-
-// Args hands out the arguments and notes that they may now be written.
-func (c *command) Args() []any {
-	if c.state.CompareAndSwap(cmdHeld, cmdSent) || c.state.Load() == cmdSent {
-		return c.Cmd.Args()
-	}
-	return withdrawnArgs
-}
-
-// Clone makes go-redis' copy of the command out of what Args hands out, since a copy is made to be written.
-func (c *command) Clone() redis.Cmder { return redis.NewCmd(context.Background(), c.Args()...) }
-
-// sent reports whether the command was, or may have been, written.
-func (c *command) sent() bool { return c.state.Load() == cmdSent }
-
-// withdraw reports whether the command was caught before it was written. If so it never will be.
-func (c *command) withdraw() bool {
-	return c.state.CompareAndSwap(cmdHeld, cmdWithdrawn) || c.state.Load() == cmdWithdrawn
-}
-
-// again makes an answered command ready to be sent once more. The old error must go: a pipeline that fails on the way
-// leaves errors alone that are there already, and the answer of the first try would be taken for that of the second.
-func (c *command) again() {
-	c.SetErr(nil)
-	c.state.CompareAndSwap(cmdSent, cmdHeld)
-}
-
-// asEval turns the EVALSHA into an EVAL with the whole source, for a node on which the script cannot be loaded. Only
-// the sending goroutine may call it.
-func (c *command) asEval() {
-	c.setScript(c.script, c.key, append([]any{"eval", c.script.source}, c.Cmd.Args()[2:]...))
-	c.state.CompareAndSwap(cmdSent, cmdHeld)
-}
-
-// result says what is known about the command after its request was answered (left nil) or left with an error.
-// OutcomeOK means that a reply arrived, even an error.
+//	            have     keep     want
+//	ask         nothing  0        w     0 < w
+//	confirm     a place  w        w     what a call on its way gives is kept
+//	renew       u units  u        u
+//	want more   u units  u or w   w     u < w; keep is u unless the place is known or a call may be on its way
+//	shrink      u units  k        k     k < u
+//	turn        u units  k        w     k < w: give back, and wait in line again
+//	release     u units  0        0
+//	leave       nothing  0        0     also what cleans up
 //
-// An error on a command that is still held arose before it was sent: a hook or a Limiter has refused it, a connection
-// could not be had, or not greeted in time. That does not depend on whose error it is: the bytes of a command come
-// from Args and from nowhere else, and the first call of Args ends its being held. Withdrawing it in the same step sees
-// to it that nobody sends it later: a wrapper that answers with an error and writes afterwards gets a PING to write.
-// A command is held again only by again and asEval, after an answer that it was not executed.
-func (c *command) result(left error) (Outcome, error) {
-	if left != nil {
-		if c.state.Load() == cmdWithdrawn {
-			return OutcomeFailed, left
+// Who has nothing keeps nothing.
+type Statement struct {
+	Key string // any bytes
+	N   uint64 // of this statement
+	// Since is the least number of a record that is the client's. With HaveUnit it is the number under which the client got the
+	// unit of a Mutex, or its first units. Of a Mutex it is with HavePlace the number of the last statement that kept nothing, and
+	// with HaveNothing that of the record of which a mark is left, or 0 for whatever the client has.
+	Since      uint64
+	Have       Have
+	Units      int64 // with HaveUnit: so many it has, at least; of a Mutex 1. Fewer in Redis are a loss
+	Keep, Want int64
+	// KeepOf and WantOf are the capacities of a Semaphore that what it keeps and wants counts with; 0: Terms.Capacity. The second
+	// is at most the first. If it is less, the client waits until what it wants fits in the lesser one.
+	KeepOf, WantOf int64
+	Try            bool // refused instead of waiting in line
+	First          bool // of a Mutex: an ask or turn takes a free lock ahead of the line
+	Again          bool // not of a Mutex: wait in line even if Redis leaves enough
+	Terms          *Terms
+	// LastToken is the last token that was handed out: of a Mutex from the unit that is given back, else from the units that the
+	// process has, 0 once a statement with it was answered. It needs Terms.Fenced.
+	LastToken int64
+	// Mark leaves the key of a Mutex taken for so long after the unit is given back, by the field MarkAs, or where that is "" by
+	// one that says whose it was (MinHold). 0 leaves it free, and LeaseLeft is as long as the unit would last. A statement
+	// with HaveNothing leaves it of whatever the client has. The answer is WordLost if neither that nor the mark is there.
+	Mark    time.Duration
+	MarkAs  string
+	Timeout time.Duration // 0: Options.CommandTimeout
+	// MayBeHeld: the caller cannot leave, and may be held for the client's own time limits while Redis hangs. So it
+	// may send the command itself, also on a client that ignores deadlines.
+	MayBeHeld bool
+}
+
+// LeaseLeft is Statement.Mark for what is left of the lease of the unit.
+const LeaseLeft time.Duration = -1
+
+// State sends a statement and returns when Redis has answered, ctx ends or the time limit is reached. Those that keep units
+// travel with the renewals: many of them share a round trip.
+func (c *Client) State(ctx context.Context, s Statement) (answer Answer) {
+	start := time.Now()
+	defer func() { c.observe(s.name(), answer.Outcome, start) }()
+	if err := c.checkStatement(&s); err != nil {
+		return Answer{Outcome: OutcomeFailed, Err: err}
+	}
+	shard := c.senders(s.Key)
+	to := shard.locks
+	if s.Have == HaveUnit && s.Keep > 0 {
+		to = shard.keep
+	}
+	keepOf, wantOf := s.of()
+	lesser := wantOf < keepOf
+	alone := s.Have == HaveUnit && s.Want <= min(s.Keep, s.Units) && !lesser && !s.Again // it needs no place
+	noted := s.Terms.Shared && s.Keep > 0 && s.LastToken > 0                             // readers beside what is kept get that, or a later one
+	cmd, left := c.script(ctx, to, s.Key, start, s.Timeout, alone && !noted, func(line string) *scriptRequest { return c.stateRequest(&s, line, start) })
+	return c.parseState(&s, cmd, left)
+}
+
+// script sends what request makes for the key of the line of the lock key. While a slot moves to another server of a Cluster,
+// one may have the lock and not what belongs to it (TRYAGAIN). What can do without line and fencing record (alone) is sent once
+// more, without. The others fail: a place is in the line only.
+func (c *Client) script(
+	ctx context.Context, l *sender, key string, start time.Time, timeout time.Duration, alone bool, request func(line string) *scriptRequest,
+) (cmd *command, left error) {
+	k := request(c.line(key))
+	left = l.do(ctx, &k.request, start, timeout)
+	if alone && left == nil && hasCode(k.command.Err(), "TRYAGAIN") {
+		now := time.Now()
+		if remaining := cmp.Or(timeout, c.opt.CommandTimeout) - now.Sub(start); remaining > 0 {
+			k = request(key)
+			left = l.do(ctx, &k.request, now, remaining)
 		}
-		return OutcomeUnknown, left
 	}
-	err := c.Err()
-	if err == nil {
-		return OutcomeOK, nil
+	return &k.command, left
+}
+
+// name is what CommandStat calls a statement.
+func (s *Statement) name() string {
+	switch {
+	case s.Have == HaveUnit && s.Keep > 0:
+		return "renew"
+	case s.Have == HaveUnit && s.Want > 0:
+		return "turn"
+	case s.Have == HaveUnit:
+		return "release"
+	case s.Want == 0:
+		return "leave"
+	case s.Have == HavePlace:
+		return "confirm"
 	}
-	if classify(err) == classUnknown {
-		if c.withdraw() {
-			return OutcomeFailed, &notSentError{err}
+	return "ask"
+}
+
+var (
+	errNumber    = errors.New("a statement's number has 16 digits, see FirstNumber")
+	errStatement = errors.New("a statement is about 0 to the capacity of units, and who has nothing keeps nothing")
+)
+
+// checkStatement refuses what no script is to see.
+func (c *Client) checkStatement(s *Statement) error {
+	keepOf, wantOf := s.of()
+	switch {
+	case s.N < FirstNumber || s.N > LastNumber || s.Since > LastNumber:
+		return errNumber
+	case max(keepOf, s.Units) > MostUnits, wantOf > keepOf, min(s.Units, s.Keep, s.Want, wantOf-1) < 0, s.Keep > keepOf, s.Want > wantOf,
+		!s.Terms.Shared && s.Units > 1,
+		s.Have > HaveUnit, (s.Have == HaveUnit) != (s.Units > 0), s.Have == HaveNothing && s.Keep > 0,
+		s.Again && (!s.Terms.Shared || s.Want == 0 || s.Try), s.Terms.Shared && (s.First || s.Mark != 0):
+		return errStatement
+	case s.Have == HaveNothing && s.Want > 0:
+		if err := c.CheckKey(s.Key); err != nil {
+			return err
 		}
-		return OutcomeUnknown, err
+		return c.subs.ownRefusal()
 	}
-	return OutcomeFailed, err
+	return nil
+}
+
+// of returns the capacities that what it keeps and wants counts with.
+func (s *Statement) of() (keepOf, wantOf int64) {
+	_, own := s.Terms.kind()
+	wantOf = cmp.Or(s.WantOf, s.KeepOf, own)
+	return cmp.Or(s.KeepOf, wantOf), wantOf
+}
+
+// kind is said, that of the terms, or what it is with other capacities.
+func (s *Statement) kind(said any) any {
+	name, own := s.Terms.kind()
+	keepOf, wantOf := s.of()
+	switch {
+	case keepOf > wantOf && s.Keep > 0:
+		return name + " " + strconv.FormatInt(wantOf, 10) + " " + strconv.FormatInt(keepOf, 10)
+	case wantOf != own:
+		return name + " " + strconv.FormatInt(wantOf, 10)
+	}
+	return said
+}
+
+// whats has what statements about few units say: see Statement.what.
+var whats = func() (all [3 * 2 * 2 * 4]any) {
+	for i := range all {
+		all[i] = whatOf(Have(i/16), int64(i/32), int64(i/8%2), int64(i/4%2), i%4)
+	}
+	return all
+}()
+
+// what is what s says, as one argument of the script: have, keep, want, and a t for Try, an f for First, an a for Again.
+func (s *Statement) what() any {
+	how := 0
+	switch {
+	case s.Try:
+		how = 1
+	case s.First:
+		how = 2
+	case s.Again:
+		how = 3
+	}
+	if max(s.Units, s.Keep, s.Want) <= 1 {
+		return whats[int64(s.Have)*16+s.Keep*8+s.Want*4+int64(how)]
+	}
+	return whatOf(s.Have, s.Units, s.Keep, s.Want, how)
+}
+
+func whatOf(have Have, units, keep, want int64, how int) any {
+	var room [64]byte
+	what := append(room[:0], 'p')
+	if have != HavePlace {
+		what = strconv.AppendInt(room[:0], units, 10)
+	}
+	what = strconv.AppendInt(append(what, ' '), keep, 10)
+	what = strconv.AppendInt(append(what, ' '), want, 10)
+	return string(append(what, [...]string{"", "t", "f", "a"}[how]...))
+}
+
+// stateRequest is the script with its arguments, which lua/state.lua and lua/units.lua list. Arguments at the end that say
+// nothing are omitted.
+func (c *Client) stateRequest(s *Statement, line string, now time.Time) *scriptRequest {
+	terms, script, fence := s.Terms.of(c), c.scripts().state, ""
+	if s.Terms.Fenced && line != s.Key {
+		fence = c.fence(s.Key)
+	}
+	var n any = strconv.FormatUint(s.N, 10)
+	since := n
+	if s.Since != s.N {
+		since = strconv.FormatUint(s.Since, 10)
+	}
+	var room [11]any
+	argv := append(room[:0], c.id, n, since, s.what(), terms.call, terms.text)
+	switch {
+	case s.Terms.Shared:
+		script, argv = c.scripts().units, append(argv, s.kind(terms.kind))
+	case s.Keep == 0 && (s.Have != HaveNothing || s.Want == 0):
+		argv = append(argv, c.opt.Dialect.message(s.Key, NewField(c.opt.ClientID, cmp.Or(s.Since, s.N)), now), c.window(s.Key))
+	case fence != "" || s.Mark != 0: // an ask gives back in silence: it takes the lock again immediately
+		argv = append(argv, "", "")
+	}
+	if fence != "" || s.Mark != 0 {
+		argv = append(argv, terms.record)
+	}
+	if s.LastToken > 0 && (fence != "" || !s.Terms.Shared) || s.Mark != 0 {
+		argv = append(argv, strconv.FormatInt(s.LastToken, 10))
+		if !s.Terms.Shared {
+			argv = append(argv, markMillis(s.Mark))
+		}
+	}
+	if s.Mark != 0 {
+		argv = append(argv, cmp.Or(s.MarkAs, NewField(c.opt.ClientID, s.Since)+keptSuffix))
+	}
+	k := newScriptRequest(script, s.Key, line, fence, argv...)
+	k.mayBeHeld = s.MayBeHeld
+	return k
+}
+
+// markMillis prints how long a mark stays: LeaseLeft is -1.
+func markMillis(d time.Duration) string {
+	if d <= 0 {
+		return strconv.FormatInt(int64(d), 10)
+	}
+	return millis(d)
 }

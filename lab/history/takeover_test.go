@@ -22,22 +22,22 @@ func TestLab_UnitsOfAProcessThatStops(t *testing.T) {
 				Locks: []anteroom.LockConfig{{Key: "units", LeaseTime: lease, WatchdogPeriod: 500 * time.Millisecond}}, Units: []int64{1},
 				Processes: 3, Goroutines: 1, Load: LoadKeep, Seed: 1,
 			})
-			holder := func(not int) int {
+			holder := func(not string) string { // a client: a process that was killed is started again as another one
 				for end := time.Now().Add(pace.Hang); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
 					for _, field := range l.Admin.HKeys(t.Context(), "units").Val() {
-						if i := l.of(field); i >= 0 && i != not {
-							return i
+						if l.of(field) >= 0 && field != not {
+							return field
 						}
 					}
 				}
 				t.Fatal("nobody has the units")
-				return -1
+				return ""
 			}
 			for range 3 {
-				first := holder(-1)
+				first := holder("")
 				time.Sleep(lease / 2) // its lease is the whole one
 				begin, ended := time.Now(), make(chan error, 1)
-				go func() { ended <- fault(l, first) }()
+				go func() { ended <- fault(l, l.of(first)) }()
 				holder(first)
 				if took := time.Since(begin); !pace.Within(took, lease+time.Second) {
 					t.Errorf("the units were free after %v", took)

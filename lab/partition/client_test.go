@@ -25,7 +25,11 @@ const (
 // nothing excuses an overlap.
 func alone(t *testing.T, s *site, off, on testredis.Host, lost direction, d time.Duration) *outcome {
 	t.Helper()
-	x := s.trial(t, lease)
+	kept := lease
+	if d > 0 {
+		kept = 3 * lease // enough is left of it for a renewal on a busy machine
+	}
+	x := s.trial(t, kept)
 	x.clients(off, on)
 	n := x.present()
 	by := x.holders(n, here)
@@ -47,7 +51,7 @@ func alone(t *testing.T, s *site, off, on testredis.Host, lost direction, d time
 	x.held(here)
 	o := x.finish(healed, 0)
 	o.print(t, fmt.Sprintf("healed %v after the cut; ", x.since(healed)))
-	if d > 0 && x.since(healed) < lease/2 && len(o.told) != 0 {
+	if d > 0 && x.since(healed) < kept/4 && len(o.told) != 0 {
 		t.Errorf("%d told", len(o.told))
 	}
 	if o.Overlaps != 0 {
