@@ -20,11 +20,11 @@ func TestAnnouncements(t *testing.T) {
 	}
 	const key = "order:\xff\x1b[2J{}"
 	start := time.Now().Truncate(time.Millisecond)
-	want(t, "acquire of another key", c.State(ctx, asks("other", 1)).Outcome, ok)
-	want(t, "its release", c.State(ctx, gives("other", 1)).Outcome, ok)
-	want(t, "acquire", c.State(ctx, asks(key, 2)).Outcome, ok)
-	want(t, "release", c.State(ctx, gives(key, 2)).Outcome, ok)
-	want(t, "acquire", c.State(ctx, asks(key, 3)).Outcome, ok)
+	want(t, "acquire of another key", c.Do(ctx, asks("other", 1)).Outcome, ok)
+	want(t, "its release", c.Do(ctx, gives("other", 1)).Outcome, ok)
+	want(t, "acquire", c.Do(ctx, asks(key, 2)).Outcome, ok)
+	want(t, "release", c.Do(ctx, gives(key, 2)).Outcome, ok)
+	want(t, "acquire", c.Do(ctx, asks(key, 3)).Outcome, ok)
 	if _, err := c.ForceRelease(ctx, key, false); err != nil {
 		t.Fatal(err)
 	}

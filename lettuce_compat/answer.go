@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Word is what a script answers to a Statement.
+// Word is what a script answers to a Command.
 type Word uint8
 
 const (
@@ -38,14 +38,14 @@ func (w Word) String() string {
 	return "invalid"
 }
 
-// Answer is what is known after a Statement.
+// Answer is what is known after a Command.
 type Answer struct {
 	// Outcome is OK (Word has the answer), Failed (nothing of the client's has changed or will) or Unknown.
 	Outcome Outcome
 	Word    Word
 	Units   int64         // what the client has, of a Mutex 1 or 0: with Waits or Refused, too, and as much its own as with Has
 	TTL     time.Duration // what is left to that; negative: it has no end
-	Unit    uint64        // the number of its record: of a Mutex that under which it was granted or called, else that of the Statement
+	Unit    uint64        // the number of its record: of a Mutex that under which it was granted or called, else that of the Command
 	Token   int64         // of a grant that no answer has reported before; 0 without one, or without Terms.Fenced
 	// Contended: another client waits (of a Mutex only with Has), which the units that this one has keep from being called.
 	Contended bool
@@ -62,8 +62,8 @@ type Answer struct {
 	Err      error
 }
 
-// parseState reads the answer to s.
-func (c *Client) parseState(s *Statement, cmd *command, left error) Answer {
+// parseAnswer reads the answer to s.
+func (c *Client) parseAnswer(s *Command, cmd *redisCmd, left error) Answer {
 	outcome, err := cmd.result(left)
 	if outcome != OutcomeOK {
 		return Answer{Outcome: outcome, Err: err}
@@ -90,7 +90,7 @@ func (c *Client) parseState(s *Statement, cmd *command, left error) Answer {
 
 // parseWords reads an answer that begins with its word. Void, lost and gone say nothing more; the others also say which message
 // was refused.
-func (a *Answer) parseWords(s *Statement, v []any) (refusal int64, ok bool) {
+func (a *Answer) parseWords(s *Command, v []any) (refusal int64, ok bool) {
 	if len(v) == 0 {
 		return 0, false
 	}

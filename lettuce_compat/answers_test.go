@@ -45,7 +45,7 @@ func (n *nonsense) spoil(cmd redis.Cmder) {
 	}
 }
 
-// An answer that does not match the statement is none: 1 says nothing about a token, and is no answer to a give-back.
+// An answer that does not match the command is none: 1 says nothing about a token, and is no answer to a give-back.
 func TestAnAnswerThatDoesNotFitIsUnknown(t *testing.T) {
 	t.Parallel()
 	hook := &nonsense{}
@@ -54,8 +54,8 @@ func TestAnAnswerThatDoesNotFitIsUnknown(t *testing.T) {
 	c := b.client(t)
 	for answer, matches := range map[int64][]bool{1: {true, false, false}, 0: {false, false, true}, -1: {false, false, true}, -2: {false, false, true}, -3: {false, false, false}} {
 		hook.answer = answer
-		for i, s := range []lettucecompat.Statement{asks("k", 1), fenced("k", 2), gives("k", 1)} {
-			want(t, fmt.Sprint(answer, " to ", i), c.State(ctx, s).Outcome == ok, matches[i])
+		for i, s := range []lettucecompat.Command{asks("k", 1), fenced("k", 2), gives("k", 1)} {
+			want(t, fmt.Sprint(answer, " to ", i), c.Do(ctx, s).Outcome == ok, matches[i])
 		}
 	}
 }
@@ -100,8 +100,8 @@ func TestAnAnswerThatCannotBeUnderstoodIsUnknown(t *testing.T) {
 					t.Errorf("%s: %v, %v", what, o, err)
 				}
 			}
-			for _, s := range []lettucecompat.Statement{fenced("k", 1), gives("k", 1)} {
-				got := c.State(ctx, s)
+			for _, s := range []lettucecompat.Command{fenced("k", 1), gives("k", 1)} {
+				got := c.Do(ctx, s)
 				unknown("state", got.Outcome, got.Err)
 			}
 			// A text is the error of one key of a batch.
@@ -170,7 +170,7 @@ func TestWords(t *testing.T) {
 		}
 	}
 	b := onMini(t)
-	reply := b.client(t).State(ctx, asks("anteroom:fence:k", 1))
+	reply := b.client(t).Do(ctx, asks("anteroom:fence:k", 1))
 	if !errors.Is(reply.Err, lettucecompat.ErrReservedKey) || !lettucecompat.Permanent(reply.Err) || !strings.Contains(reply.Err.Error(), "reserved") {
 		t.Errorf("%+v", reply)
 	}

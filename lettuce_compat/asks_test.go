@@ -4,38 +4,38 @@ import (
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 )
 
-// number is a small number as that of a statement.
+// number is a small number as that of a command.
 func number[N int | uint64](i N) uint64 { return first + uint64(i) }
 
 // me is the field of the unit that the client "me" has got under a small number.
 func me[N int | uint64](i N) string { return lettucecompat.NewField("me", number(i)) }
 
 // asks asks for key under a small number.
-func asks[N int | uint64](key string, i N) lettucecompat.Statement {
-	return lettucecompat.Statement{Key: key, N: number(i), Since: number(i), Want: 1, Terms: terms}
+func asks[N int | uint64](key string, i N) lettucecompat.Command {
+	return lettucecompat.Command{Key: key, N: number(i), Since: number(i), Want: 1, Terms: terms}
 }
 
 // fenced is asks for a lock with tokens.
-func fenced[N int | uint64](key string, i N) lettucecompat.Statement {
+func fenced[N int | uint64](key string, i N) lettucecompat.Command {
 	s := asks(key, i)
 	s.Terms = fencedTerms
 	return s
 }
 
 // gives releases the unit that the client has got under a small number.
-func gives[N int | uint64](key string, i N) lettucecompat.Statement {
-	return lettucecompat.Statement{Key: key, N: number(i) + 1_000_000, Since: number(i), Have: unit, Units: 1, Terms: terms}
+func gives[N int | uint64](key string, i N) lettucecompat.Command {
+	return lettucecompat.Command{Key: key, N: number(i) + 1_000_000, Since: number(i), Have: unit, Units: 1, Terms: terms}
 }
 
 // givesFenced is gives for a lock with tokens.
-func givesFenced[N int | uint64](key string, i N) lettucecompat.Statement {
+func givesFenced[N int | uint64](key string, i N) lettucecompat.Command {
 	s := gives(key, i)
 	s.Terms = fencedTerms
 	return s
 }
 
 // patient is asks by a caller that may be held.
-func patient(key string, i int) lettucecompat.Statement {
+func patient(key string, i int) lettucecompat.Command {
 	s := asks(key, i)
 	s.MayBeHeld = true
 	return s

@@ -37,7 +37,7 @@ type RenewReply struct {
 // single server, one pipeline to the node on a cluster. It returns one reply per item, in order; one bad key fails no
 // other. The owner of the keys is asked for anew; an item that has moved is sent to its new one.
 func (c *Client) Renew(ctx context.Context, batch []Renewal, timeout time.Duration) []RenewReply {
-	return askBatch(ctx, c, "renew", batch, timeout, c.renewCommand, parseRenewal)
+	return askBatch(ctx, c, "renew", batch, timeout, c.renewCmd, parseRenewal)
 }
 
 // Extend raises the lease of one field outside of the batches. With Replicas it waits for them on the connection that
@@ -45,7 +45,7 @@ func (c *Client) Renew(ctx context.Context, batch []Renewal, timeout time.Durati
 // there and renewed, and it is for the caller to give it back.
 func (c *Client) Extend(ctx context.Context, r Renewal, timeout time.Duration) RenewReply {
 	if r.Replicas == 0 {
-		return askBatch(ctx, c, "extend", []Renewal{r}, timeout, c.renewCommand, parseRenewal)[0]
+		return askBatch(ctx, c, "extend", []Renewal{r}, timeout, c.renewCmd, parseRenewal)[0]
 	}
 	start := time.Now()
 	reply := c.extendSynced(ctx, r, start, cmp.Or(timeout, c.opt.CommandTimeout))
@@ -53,7 +53,7 @@ func (c *Client) Extend(ctx context.Context, r Renewal, timeout time.Duration) R
 	return reply
 }
 
-func (c *Client) renewCommand(items []Renewal) *command {
+func (c *Client) renewCmd(items []Renewal) *redisCmd {
 	// Locks of one batch mostly have one lease, so it is said once.
 	lease, s := items[0].Lease, c.scripts().renew
 	if items[0].Units > 0 {
@@ -81,7 +81,7 @@ func (c *Client) renewCommand(items []Renewal) *command {
 	} else if note := items[0].Note; note != "" {
 		args = append(args, "note", note, c.opt.Dialect.notice())
 	}
-	return newBatchCommand(s, items[0].Key, args)
+	return newBatchCmd(s, items[0].Key, args)
 }
 
 // parseRenewal reads what lua/renew.lua says of one lock, 0 or 1, or lua/renewunits.lua: twice the units, and 1 more if another
@@ -115,10 +115,10 @@ type StatusReply struct {
 // Status asks for the state of a batch of fields of one shard, in one round trip. It changes nothing. It returns one
 // reply per item, in order; one bad key fails no other.
 func (c *Client) Status(ctx context.Context, batch []Query, timeout time.Duration) []StatusReply {
-	return askBatch(ctx, c, "status", batch, timeout, c.statusCommand, parseStatus)
+	return askBatch(ctx, c, "status", batch, timeout, c.statusCmd, parseStatus)
 }
 
-func (c *Client) statusCommand(items []Query) *command {
+func (c *Client) statusCmd(items []Query) *redisCmd {
 	args := batchArgs(c.scripts().status, len(items), 2*len(items))
 	for i := range items {
 		args = append(args, items[i].Key)
@@ -126,7 +126,7 @@ func (c *Client) statusCommand(items []Query) *command {
 	for i := range items {
 		args = append(args, items[i].Field)
 	}
-	return newBatchCommand(c.scripts().status, items[0].Key, args)
+	return newBatchCmd(c.scripts().status, items[0].Key, args)
 }
 
 func parseStatus(_ Query, b batchAnswer) StatusReply {
@@ -163,14 +163,14 @@ type batchAnswer struct {
 // askBatch asks a script about many locks of one shard: with one command on a single server, and with one for each
 // lock, in a pipeline, on a cluster. It returns what read makes of each answer, in order.
 func askBatch[T any, R interface{ worst(Outcome) Outcome }](
-	ctx context.Context, c *Client, name string, batch []T, timeout time.Duration, ask func([]T) *command, read func(T, batchAnswer) R,
+	ctx context.Context, c *Client, name string, batch []T, timeout time.Duration, ask func([]T) *redisCmd, read func(T, batchAnswer) R,
 ) []R {
 	if len(batch) == 0 {
 		return nil
 	}
 	start, worst := time.Now(), OutcomeOK
 	replies := make([]R, 0, len(batch))
-	for i, b := range c.sendBatch(ctx, len(batch), start, timeout, func(i, n int) *command { return ask(batch[i : i+n]) }) {
+	for i, b := range c.sendBatch(ctx, len(batch), start, timeout, func(i, n int) *redisCmd { return ask(batch[i : i+n]) }) {
 		replies = append(replies, read(batch[i], b))
 		worst = replies[i].worst(worst)
 	}
@@ -179,7 +179,7 @@ func askBatch[T any, R interface{ worst(Outcome) Outcome }](
 }
 
 // sendBatch sends what ask makes of n items from number i on.
-func (c *Client) sendBatch(ctx context.Context, items int, now time.Time, timeout time.Duration, ask func(i, n int) *command) []batchAnswer {
+func (c *Client) sendBatch(ctx context.Context, items int, now time.Time, timeout time.Duration, ask func(i, n int) *redisCmd) []batchAnswer {
 	size := items
 	if c.Multi() {
 		size = 1
@@ -208,7 +208,7 @@ func (c *Client) sendBatch(ctx context.Context, items int, now time.Time, timeou
 }
 
 // item is what is known of item i of a command about size ones.
-func (c *command) item(left error, i, size int) batchAnswer {
+func (c *redisCmd) item(left error, i, size int) batchAnswer {
 	outcome, err := c.result(left)
 	if outcome != OutcomeOK {
 		return batchAnswer{outcome: outcome, err: err}

@@ -19,7 +19,7 @@ func TestBatch_IsOneCommand(t *testing.T) {
 	var queries []lettucecompat.Query
 	for i := range uint64(size) {
 		key, field := "k"+strconv.FormatUint(i, 10), me(i)
-		want(t, "acquire", c.State(ctx, asks(key, i)).Outcome, ok)
+		want(t, "acquire", c.Do(ctx, asks(key, i)).Outcome, ok)
 		renewals = append(renewals, lettucecompat.Renewal{Key: key, Field: field, Lease: time.Minute})
 		queries = append(queries, lettucecompat.Query{Key: key, Field: field})
 	}

@@ -40,10 +40,10 @@ func BenchmarkPair(b *testing.B) {
 			for n := uint64(0); b.Loop(); n++ {
 				r, back := asks("k", n), gives("k", n)
 				r.MayBeHeld, back.MayBeHeld = bc.held, bc.held
-				if c.State(caller, r).Outcome != ok {
+				if c.Do(caller, r).Outcome != ok {
 					b.Fatal("not acquired")
 				}
-				if c.State(caller, back).Outcome != ok {
+				if c.Do(caller, back).Outcome != ok {
 					b.Fatal("not released")
 				}
 			}
@@ -69,7 +69,7 @@ func BenchmarkBare(b *testing.B) {
 	}
 }
 
-// bare sends an ask and a release as two bare EVALSHA of the same size.
+// bare sends an acquire and a release as two bare EVALSHA of the same size.
 func bare(rdb *redis.Client, message string) bool {
 	keys, n := []string{"k", lineOfK}, strconv.FormatUint(first, 10)
 	asked := stateScript.Run(ctx, rdb, keys, "me", n, n, "0 0 1", "2000", "10000 10000 - ABCDEFGHIJKLMNOPQRSTUVWXYZ")
@@ -118,7 +118,7 @@ func manyKeys(b *testing.B, callers int, delay time.Duration, option func(*redis
 			for n := uint64(0); left.Add(-1) >= 0; n++ {
 				ask, back := asks(key, n), gives(key, n)
 				ask.MayBeHeld, back.MayBeHeld = true, true
-				if c.State(ctx, ask).Outcome != ok || c.State(ctx, back).Outcome != ok {
+				if c.Do(ctx, ask).Outcome != ok || c.Do(ctx, back).Outcome != ok {
 					b.Error("failed")
 				}
 			}

@@ -67,7 +67,7 @@ func TestWire_I7_ACallerThatCarriesItselfIsFree(t *testing.T) {
 				warm(t, c)
 				tc.fault(b, c)
 				before, start := headcount.Bubble(), time.Now()
-				got := c.State(ctx, asks("k", 1))
+				got := c.Do(ctx, asks("k", 1))
 				want(t, "took", time.Since(start), time.Second)
 				want(t, "outcome", got.Outcome, tc.outcome)
 				want(t, "timeout", errors.Is(got.Err, lettucecompat.ErrTimeout), true)
@@ -80,7 +80,7 @@ func TestWire_I7_ACallerThatCarriesItselfIsFree(t *testing.T) {
 				}
 				b.net.Heal()
 				time.Sleep(time.Minute)
-				want(t, "after", c.State(ctx, asks("other", 2)).Outcome, ok)
+				want(t, "after", c.Do(ctx, asks("other", 2)).Outcome, ok)
 				want(t, "taken", b.raw.Exists(ctx, "k").Val(), int64(0))
 			})
 		})
@@ -130,7 +130,7 @@ func TestACallerCarriesItself(t *testing.T) {
 				here := sentHere(b)
 				r := asks("k", 1)
 				r.MayBeHeld = tc.held
-				want(t, "acquire", c.State(cctx, r).Outcome, ok)
+				want(t, "acquire", c.Do(cctx, r).Outcome, ok)
 				want(t, "on the caller's goroutine", here(), tc.own)
 			})
 		})
@@ -149,7 +149,7 @@ func TestWire_I7_ACarriedCallIsNotSentLate(t *testing.T) {
 		go b.rdb.BLPop(ctx, time.Minute, "empty") // has the only connection
 		synctest.Wait()
 		time.AfterFunc(2*time.Second, b.net.Heal)
-		got := c.State(ctx, patient("k", 1))
+		got := c.Do(ctx, patient("k", 1))
 		want(t, "outcome", got.Outcome, failed)
 		want(t, "timeout", errors.Is(got.Err, lettucecompat.ErrTimeout), true)
 		time.Sleep(time.Minute)
@@ -170,7 +170,7 @@ func TestWire_I7_AClientWithoutDeadlinesHoldsOneCaller(t *testing.T) {
 		start := time.Now()
 		held, beside := make(chan time.Duration, 1), make(chan time.Duration, 10)
 		acquire := func(key string, took chan<- time.Duration) {
-			got := c.State(ctx, patient(key, 1))
+			got := c.Do(ctx, patient(key, 1))
 			if !errors.Is(got.Err, lettucecompat.ErrTimeout) {
 				t.Errorf("%s: %+v", key, got)
 			}
@@ -188,7 +188,7 @@ func TestWire_I7_AClientWithoutDeadlinesHoldsOneCaller(t *testing.T) {
 			t.Errorf("it was held for %v, the client's limit is 5s", took)
 		}
 		start = time.Now()
-		got := c.State(ctx, patient("held", 1))
+		got := c.Do(ctx, patient("held", 1))
 		want(t, "after it", time.Since(start), time.Second)
 		want(t, "timeout", errors.Is(got.Err, lettucecompat.ErrTimeout), true)
 	})
@@ -209,7 +209,7 @@ func aHeldCallerKeepsNoPlace(t *testing.T, places int) {
 	warm(t, c)
 	acquire := func(key string) (lettucecompat.Answer, time.Duration) {
 		start := time.Now()
-		return c.State(ctx, patient(key, 1)), time.Since(start)
+		return c.Do(ctx, patient(key, 1)), time.Since(start)
 	}
 	b.net.HalfOpen(faultnet.All) // those that are open; new ones work
 	done := make(chan struct{})
@@ -249,7 +249,7 @@ func TestUncontendedPairCosts(t *testing.T) {
 	before := b.real.Stats(t)["evalsha"]
 	const runs = 200
 	ours := testing.AllocsPerRun(runs, func() {
-		if pair.State(ctx, asks("k", 7)).Word != has || pair.State(ctx, gives("k", 7)).Word != hasNothing {
+		if pair.Do(ctx, asks("k", 7)).Word != has || pair.Do(ctx, gives("k", 7)).Word != hasNothing {
 			t.Fatal("failed")
 		}
 	})
@@ -280,7 +280,7 @@ func TestWire_I7_OneSilenceHoldsOneCaller(t *testing.T) {
 			r := asks("k", 1)
 			r.MayBeHeld = true
 			start := time.Now()
-			got := c.State(ctx, r)
+			got := c.Do(ctx, r)
 			if took := time.Since(start); took > most || i == 0 && took <= limit {
 				t.Errorf("caller %d is free after %v", i+1, took)
 			}

@@ -22,7 +22,7 @@ type Redis interface {
 }
 
 // keepLimit is the number of round trips under way, per shard, for renewals, status questions and probes. They have
-// capacity of their own so that no number of hanging statements delays a renewal.
+// capacity of their own so that no number of hanging commands delays a renewal.
 const keepLimit = 8
 
 // Client speaks to one Redis (single, Sentinel or Cluster). All methods are safe for concurrent use. It starts no
@@ -57,7 +57,7 @@ type Client struct {
 	shards map[string]*shard // by address; "" before routed and on a single server
 }
 
-// shard holds the senders to one server: statements, everything that keeps what is held, and renewals that wait for
+// shard holds the senders to one server: commands, everything that keeps what is held, and renewals that wait for
 // replicas, each alone and for long: these must not keep the renewals of other locks waiting.
 type shard struct{ locks, keep, synced *sender }
 

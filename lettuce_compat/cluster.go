@@ -27,7 +27,7 @@ func (c *Client) node(ctx context.Context, key string) (endpoint, error) {
 
 // noteErrors draws conclusions from the errors of a round trip: a cluster that was not known for one, and a node that
 // is dead, silent or demoted, whose keys may have another owner by now.
-func (c *Client) noteErrors(cmds []*command) {
+func (c *Client) noteErrors(cmds []*redisCmd) {
 	stale := false
 	for _, cmd := range cmds {
 		c.noteCluster(cmd)
@@ -77,7 +77,7 @@ var ErrHiddenCluster = errors.New("this client hides a Redis Cluster: pass the *
 
 // noteCluster notes that an answer comes from a cluster that was not known for one. It reports whether cmd is about
 // keys of several slots, so that they must be asked about one by one.
-func (c *Client) noteCluster(cmd *command) (crossSlot bool) {
+func (c *Client) noteCluster(cmd *redisCmd) (crossSlot bool) {
 	err := cmd.Err()
 	if err == nil || c.route != nil {
 		return false
@@ -102,7 +102,7 @@ func (c *Client) askForCluster(ctx context.Context) error {
 	if !c.followsRedirections() || c.hidden.Load() || c.alone.Load() {
 		return nil
 	}
-	cmd := newCommand(0, "cluster", "info")
+	cmd := newRedisCmd(0, "cluster", "info")
 	_, err := c.one(ctx, c.single.keep, newRequest(cmd), time.Now(), 0)
 	switch {
 	case err == nil:
@@ -118,7 +118,7 @@ func (c *Client) askForCluster(ctx context.Context) error {
 // oneByOne reports whether a batch that was just answered must be asked about again, key by key, because it reached a
 // cluster that nobody knew of, and what is left of its time then. The batch was refused as a whole, before anything
 // of it ran.
-func (c *Client) oneByOne(cmds []*command, size int, now time.Time, limit time.Duration) (left time.Duration, again bool) {
+func (c *Client) oneByOne(cmds []*redisCmd, size int, now time.Time, limit time.Duration) (left time.Duration, again bool) {
 	if size == 1 {
 		return 0, false
 	}
@@ -141,7 +141,7 @@ func (c *Client) followsRedirections() bool {
 }
 
 // doubtRedirections makes those answers of a pipeline unknown that followsRedirections is about.
-func (c *Client) doubtRedirections(cmds []*command) {
+func (c *Client) doubtRedirections(cmds []*redisCmd) {
 	for _, cmd := range cmds {
 		if c.followsRedirections() && (hasCode(cmd.Err(), "MOVED") || hasCode(cmd.Err(), "ASK")) {
 			c.noteCluster(cmd)

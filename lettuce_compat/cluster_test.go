@@ -38,7 +38,7 @@ func TestCluster_Lab(t *testing.T) {
 	var queries []lettucecompat.Query
 	for i, key := range oddKeys {
 		field := me(i)
-		got := c.State(ctx, fenced(key, i))
+		got := c.Do(ctx, fenced(key, i))
 		if got.Outcome != ok {
 			t.Fatalf("%.20q: %+v", key, got)
 		}
@@ -63,9 +63,9 @@ func TestCluster_Lab(t *testing.T) {
 	}
 	turn := givesFenced("plain", 0)
 	turn.Want = 1
-	want(t, "turn", c.State(ctx, turn).Word, has)
+	want(t, "yield", c.Do(ctx, turn).Word, has)
 	w := watchConfirmed(t, c, "a{t}b")
-	want(t, "release", c.State(ctx, givesFenced("a{t}b", 9)).Word, hasNothing)
+	want(t, "release", c.Do(ctx, givesFenced("a{t}b", 9)).Word, hasNothing)
 	signal(t, "release", w.C())
 	if err := c.Probe(ctx); err != nil {
 		t.Fatal(err)
@@ -79,7 +79,7 @@ func TestCluster_Lab(t *testing.T) {
 	if released, err := c.ForceRelease(ctx, "a{b", false); err != nil || len(released) != 1 {
 		t.Fatalf("%v, %v", released, err)
 	}
-	want(t, "ask", c.State(ctx, asks("replicated", 77)).Word, has)
+	want(t, "acquire", c.Do(ctx, asks("replicated", 77)).Word, has)
 	r := synced("replicated", 77)
 	r.ReplicaTimeout = 20 * time.Millisecond
 	want(t, "no replica", c.Extend(ctx, r, 0).Outcome, refused)
@@ -97,8 +97,8 @@ func TestClusterMoves_Lab(t *testing.T) {
 	if nodes.Master(int(slot)) == second {
 		nodes.MoveSlot(int(slot), nodes.Nodes()[0])
 	}
-	want(t, "acquire", c.State(ctx, asks("{a}1", 1)).Outcome, ok)
-	want(t, "acquire", c.State(ctx, asks("{b}1", 1)).Outcome, ok)
+	want(t, "acquire", c.Do(ctx, asks("{a}1", 1)).Outcome, ok)
+	want(t, "acquire", c.Do(ctx, asks("{b}1", 1)).Outcome, ok)
 	want(t, "{b} on the first node", b.raw.Exists(ctx, "{b}1").Val(), int64(1))
 	b.raw.Del(ctx, "{a}1")
 	nodes.MoveSlot(int(slot), second)
@@ -110,7 +110,7 @@ func TestClusterMoves_Lab(t *testing.T) {
 			t.Fatalf("item %d: %+v", i, got)
 		}
 	}
-	want(t, "single", c.State(ctx, asks("{a}1", 4)).Outcome, ok)
+	want(t, "single", c.Do(ctx, asks("{a}1", 4)).Outcome, ok)
 	want(t, "on the new owner", raw2.HGet(ctx, "{a}1", me(4)).Val(), "1")
 	raw2.HSet(ctx, "{a}3", me(5), "1")
 	r := synced("{a}3", 5)
@@ -140,8 +140,8 @@ func TestCluster_AForcedReleaseNotifiesWhoListensElsewhere_Lab(t *testing.T) {
 		keys[nodes.Master(int(lettucecompat.KeySlot(key)))] = key
 	}
 	for _, key := range keys {
-		want(t, "ask", holder.State(ctx, asks(key, 1)).Word, has)
-		want(t, "ask", waiter.State(ctx, asks(key, 2)).Word, waits)
+		want(t, "acquire", holder.Do(ctx, asks(key, 1)).Word, has)
+		want(t, "acquire", waiter.Do(ctx, asks(key, 2)).Word, waits)
 		must2(holder.ForceRelease(ctx, key, false))
 		select {
 		case m := <-retries:

@@ -18,7 +18,7 @@ const (
 	HaveUnit         // units: of a Mutex, the lock
 )
 
-// FirstNumber and LastNumber bound the numbers of statements. All have 16 digits, as the microseconds since 1970 have
+// FirstNumber and LastNumber bound the numbers of commands. All have 16 digits, as the microseconds since 1970 have
 // from 2001 to 2286: that distinguishes our fields from a foreign `uuid:thread`. A client whose clock shows an earlier
 // time begins with FirstNumber.
 const (
@@ -28,25 +28,25 @@ const (
 	numberDigits = 16
 )
 
-// Statement is what a client says of one lock: what it has, what it keeps of that, and what it wants, in units, of which
+// Command is what a client says of one lock: what it has, what it keeps of that, and what it wants, in units, of which
 // Terms say how many there are: a Mutex has one. It is sent once, under a number that the client uses once.
 //
 //	            have     keep     want
-//	ask         nothing  0        w     0 < w
+//	acquire     nothing  0        w     0 < w
 //	confirm     a place  w        w     what a call on its way gives is kept
 //	renew       u units  u        u
-//	want more   u units  u or w   w     u < w; keep is u unless the place is known or a call may be on its way
+//	grow        u units  u or w   w     u < w; keep is u unless the place is known or a call may be on its way
 //	shrink      u units  k        k     k < u
-//	turn        u units  k        w     k < w: give back, and wait in line again
+//	yield       u units  k        w     k < w: give back, and wait in line again
 //	release     u units  0        0
-//	leave       nothing  0        0     also what cleans up
+//	cancel      nothing  0        0     also what cleans up
 //
 // Who has nothing keeps nothing.
-type Statement struct {
+type Command struct {
 	Key string // any bytes
-	N   uint64 // of this statement
+	N   uint64 // of this command
 	// Since is the least number of a record that is the client's. With HaveUnit it is the number under which the client got the
-	// unit of a Mutex, or its first units. Of a Mutex it is with HavePlace the number of the last statement that kept nothing, and
+	// unit of a Mutex, or its first units. Of a Mutex it is with HavePlace the number of the last command that kept nothing, and
 	// with HaveNothing that of the record of which a mark is left, or 0 for whatever the client has.
 	Since      uint64
 	Have       Have
@@ -56,14 +56,14 @@ type Statement struct {
 	// is at most the first. If it is less, the client waits until what it wants fits in the lesser one.
 	KeepOf, WantOf int64
 	Try            bool // refused instead of waiting in line
-	First          bool // of a Mutex: an ask or turn takes a free lock ahead of the line
+	First          bool // of a Mutex: an acquire or yield takes a free lock ahead of the line
 	Again          bool // not of a Mutex: wait in line even if Redis leaves enough
 	Terms          *Terms
 	// LastToken is the last token that was handed out: of a Mutex from the unit that is given back, else from the units that the
-	// process has, 0 once a statement with it was answered. It needs Terms.Fenced.
+	// process has, 0 once a command with it was answered. It needs Terms.Fenced.
 	LastToken int64
 	// Mark leaves the key of a Mutex taken for so long after the unit is given back, by the field MarkAs, or where that is "" by
-	// one that says whose it was (MinHold). 0 leaves it free, and LeaseLeft is as long as the unit would last. A statement
+	// one that says whose it was (MinHold). 0 leaves it free, and LeaseLeft is as long as the unit would last. A command
 	// with HaveNothing leaves it of whatever the client has. The answer is WordLost if neither that nor the mark is there.
 	Mark    time.Duration
 	MarkAs  string
@@ -73,15 +73,15 @@ type Statement struct {
 	MayBeHeld bool
 }
 
-// LeaseLeft is Statement.Mark for what is left of the lease of the unit.
+// LeaseLeft is Command.Mark for what is left of the lease of the unit.
 const LeaseLeft time.Duration = -1
 
-// State sends a statement and returns when Redis has answered, ctx ends or the time limit is reached. Those that keep units
+// Do sends a command and returns when Redis has answered, ctx ends or the time limit is reached. Those that keep units
 // travel with the renewals: many of them share a round trip.
-func (c *Client) State(ctx context.Context, s Statement) (answer Answer) {
+func (c *Client) Do(ctx context.Context, s Command) (answer Answer) {
 	start := time.Now()
 	defer func() { c.observe(s.name(), answer.Outcome, start) }()
-	if err := c.checkStatement(&s); err != nil {
+	if err := c.checkCommand(&s); err != nil {
 		return Answer{Outcome: OutcomeFailed, Err: err}
 	}
 	shard := c.senders(s.Key)
@@ -93,8 +93,8 @@ func (c *Client) State(ctx context.Context, s Statement) (answer Answer) {
 	lesser := wantOf < keepOf
 	alone := s.Have == HaveUnit && s.Want <= min(s.Keep, s.Units) && !lesser && !s.Again // it needs no place
 	noted := s.Terms.Shared && s.Keep > 0 && s.LastToken > 0                             // readers beside what is kept get that, or a later one
-	cmd, left := c.script(ctx, to, s.Key, start, s.Timeout, alone && !noted, func(line string) *scriptRequest { return c.stateRequest(&s, line, start) })
-	return c.parseState(&s, cmd, left)
+	cmd, left := c.script(ctx, to, s.Key, start, s.Timeout, alone && !noted, func(line string) *scriptRequest { return c.commandRequest(&s, line, start) })
+	return c.parseAnswer(&s, cmd, left)
 }
 
 // script sends what request makes for the key of the line of the lock key. While a slot moves to another server of a Cluster,
@@ -102,43 +102,43 @@ func (c *Client) State(ctx context.Context, s Statement) (answer Answer) {
 // more, without. The others fail: a place is in the line only.
 func (c *Client) script(
 	ctx context.Context, l *sender, key string, start time.Time, timeout time.Duration, alone bool, request func(line string) *scriptRequest,
-) (cmd *command, left error) {
+) (cmd *redisCmd, left error) {
 	k := request(c.line(key))
 	left = l.do(ctx, &k.request, start, timeout)
-	if alone && left == nil && hasCode(k.command.Err(), "TRYAGAIN") {
+	if alone && left == nil && hasCode(k.cmd.Err(), "TRYAGAIN") {
 		now := time.Now()
 		if remaining := cmp.Or(timeout, c.opt.CommandTimeout) - now.Sub(start); remaining > 0 {
 			k = request(key)
 			left = l.do(ctx, &k.request, now, remaining)
 		}
 	}
-	return &k.command, left
+	return &k.cmd, left
 }
 
-// name is what CommandStat calls a statement.
-func (s *Statement) name() string {
+// name is what CommandStat calls a command.
+func (s *Command) name() string {
 	switch {
 	case s.Have == HaveUnit && s.Keep > 0:
 		return "renew"
 	case s.Have == HaveUnit && s.Want > 0:
-		return "turn"
+		return "yield"
 	case s.Have == HaveUnit:
 		return "release"
 	case s.Want == 0:
-		return "leave"
+		return "cancel"
 	case s.Have == HavePlace:
 		return "confirm"
 	}
-	return "ask"
+	return "acquire"
 }
 
 var (
-	errNumber    = errors.New("a statement's number has 16 digits, see FirstNumber")
-	errStatement = errors.New("a statement is about 0 to the capacity of units, and who has nothing keeps nothing")
+	errNumber  = errors.New("a command's number has 16 digits, see FirstNumber")
+	errCommand = errors.New("a command is about 0 to the capacity of units, and who has nothing keeps nothing")
 )
 
-// checkStatement refuses what no script is to see.
-func (c *Client) checkStatement(s *Statement) error {
+// checkCommand refuses what no script is to see.
+func (c *Client) checkCommand(s *Command) error {
 	keepOf, wantOf := s.of()
 	switch {
 	case s.N < FirstNumber || s.N > LastNumber || s.Since > LastNumber:
@@ -147,7 +147,7 @@ func (c *Client) checkStatement(s *Statement) error {
 		!s.Terms.Shared && s.Units > 1,
 		s.Have > HaveUnit, (s.Have == HaveUnit) != (s.Units > 0), s.Have == HaveNothing && s.Keep > 0,
 		s.Again && (!s.Terms.Shared || s.Want == 0 || s.Try), s.Terms.Shared && (s.First || s.Mark != 0):
-		return errStatement
+		return errCommand
 	case s.Have == HaveNothing && s.Want > 0:
 		if err := c.CheckKey(s.Key); err != nil {
 			return err
@@ -158,14 +158,14 @@ func (c *Client) checkStatement(s *Statement) error {
 }
 
 // of returns the capacities that what it keeps and wants counts with.
-func (s *Statement) of() (keepOf, wantOf int64) {
+func (s *Command) of() (keepOf, wantOf int64) {
 	_, own := s.Terms.kind()
 	wantOf = cmp.Or(s.WantOf, s.KeepOf, own)
 	return cmp.Or(s.KeepOf, wantOf), wantOf
 }
 
 // kind is said, that of the terms, or what it is with other capacities.
-func (s *Statement) kind(said any) any {
+func (s *Command) kind(said any) any {
 	name, own := s.Terms.kind()
 	keepOf, wantOf := s.of()
 	switch {
@@ -177,7 +177,7 @@ func (s *Statement) kind(said any) any {
 	return said
 }
 
-// whats has what statements about few units say: see Statement.what.
+// whats has what commands about few units say: see Command.what.
 var whats = func() (all [3 * 2 * 2 * 4]any) {
 	for i := range all {
 		all[i] = whatOf(Have(i/16), int64(i/32), int64(i/8%2), int64(i/4%2), i%4)
@@ -186,7 +186,7 @@ var whats = func() (all [3 * 2 * 2 * 4]any) {
 }()
 
 // what is what s says, as one argument of the script: have, keep, want, and a t for Try, an f for First, an a for Again.
-func (s *Statement) what() any {
+func (s *Command) what() any {
 	how := 0
 	switch {
 	case s.Try:
@@ -213,9 +213,9 @@ func whatOf(have Have, units, keep, want int64, how int) any {
 	return string(append(what, [...]string{"", "t", "f", "a"}[how]...))
 }
 
-// stateRequest is the script with its arguments, which lua/state.lua and lua/units.lua list. Arguments at the end that say
+// commandRequest is the script with its arguments, which lua/state.lua and lua/units.lua list. Arguments at the end that say
 // nothing are omitted.
-func (c *Client) stateRequest(s *Statement, line string, now time.Time) *scriptRequest {
+func (c *Client) commandRequest(s *Command, line string, now time.Time) *scriptRequest {
 	terms, script, fence := s.Terms.of(c), c.scripts().state, ""
 	if s.Terms.Fenced && line != s.Key {
 		fence = c.fence(s.Key)
@@ -232,7 +232,7 @@ func (c *Client) stateRequest(s *Statement, line string, now time.Time) *scriptR
 		script, argv = c.scripts().units, append(argv, s.kind(terms.kind))
 	case s.Keep == 0 && (s.Have != HaveNothing || s.Want == 0):
 		argv = append(argv, c.opt.Dialect.message(s.Key, NewField(c.opt.ClientID, cmp.Or(s.Since, s.N)), now), c.window(s.Key))
-	case fence != "" || s.Mark != 0: // an ask gives back in silence: it takes the lock again immediately
+	case fence != "" || s.Mark != 0: // an acquire gives back in silence: it takes the lock again immediately
 		argv = append(argv, "", "")
 	}
 	if fence != "" || s.Mark != 0 {

@@ -34,12 +34,12 @@ func TestState_P10_ContendedOnce(t *testing.T) {
 		a.silent()
 		x.waits(0)
 		a.contended()
-		x.leave()
+		x.cancel()
 		want(t, "renewed", a.wantWord("renew", a.state(unit, 1, 1), has).Contended, false)
 	})
 }
 
-// TestState_P10_WhoIsCalledAloneIsNotified: by its own statement, on a line that stays because foreign clients were seen.
+// TestState_P10_WhoIsCalledAloneIsNotified: by its own command, on a line that stays because foreign clients were seen.
 func TestState_P10_WhoIsCalledAloneIsNotified(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {

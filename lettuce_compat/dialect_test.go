@@ -133,8 +133,8 @@ func TestDialect_ANameWithATag(t *testing.T) {
 		a := b.redisson(t, ourUUID)
 		for _, key := range []string{"{a}b", "a{b"} {
 			w := watchConfirmed(t, a.Client, key)
-			want(t, "ask", a.State(ctx, asks(key, 0)).Word, has)
-			want(t, "release", a.State(ctx, gives(key, 0)).Word, hasNothing)
+			want(t, "acquire", a.Do(ctx, asks(key, 0)).Word, has)
+			want(t, "release", a.Do(ctx, gives(key, 0)).Word, hasNothing)
 			signal(t, "release", w.C())
 		}
 	})

@@ -33,8 +33,8 @@
 //
 // # Invariants
 //
-//	I1   go-redis executes a command at most once, alone or in a pipeline; only the caller states again, under
-//	     another number.
+//	I1   go-redis executes a command at most once, alone or in a pipeline; only the caller may send another,
+//	     under another number.
 //	I2   OutcomeFailed means: nothing of the client's has changed or will. What may have taken effect is
 //	     OutcomeUnknown, never Failed.
 //	I3   Lost, gone, nothing and OutcomeGone are concluded from the answer of a master only: where a script finds
@@ -54,7 +54,7 @@
 //	     clock does not run back.
 //	I12  Nothing under way, nothing subscribed and nothing tracked yet: no goroutine. After Close: none, except those
 //	     of abandoned commands until their sockets give up.
-//	I13  A statement whose number Redis has a record of, or a greater one, changes nothing.
+//	I13  A command whose number Redis has a record of, or a greater one, changes nothing.
 //	I14  Nobody passes a living place whose client can be reached, and those that are passed keep their order.
 //	I15  A renewal names what the client has, of units by their grant, and changes nothing but the end of the lease.
 //	I16  While a slot of a Cluster moves, what needs no line does without, whatever the kind of lock.

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Queued returns the number of statements that wait for a round trip.
+// Queued returns the number of commands that wait for a round trip.
 func Queued(c *Client) int {
 	l := c.single.locks
 	l.mu.Lock()
@@ -17,7 +17,7 @@ func Queued(c *Client) int {
 // SlowAfter is how long a round trip keeps the others waiting.
 const SlowAfter = slowAfter
 
-// RoundTrips returns the round trips under way on the sender of statements: those that
+// RoundTrips returns the round trips under way on the sender of commands: those that
 // somebody waits for, and all.
 func RoundTrips(c *Client) (live, total int) {
 	l := c.single.locks
@@ -128,15 +128,15 @@ func (w *Watch) Confirmed() bool {
 }
 
 // UnitsArgs are the arguments of the script for s, which is not about a Mutex; its first is that of the lock.
-func UnitsArgs(c *Client, s Statement) []any {
-	return c.stateRequest(&s, c.line(s.Key), time.Time{}).command.Cmd.Args()[3:]
+func UnitsArgs(c *Client, s Command) []any {
+	return c.commandRequest(&s, c.line(s.Key), time.Time{}).cmd.Cmd.Args()[3:]
 }
 
 // ParseUnits reads the answer v to s.
-func ParseUnits(c *Client, s Statement, v any) Answer {
-	cmd := newCommand(0)
+func ParseUnits(c *Client, s Command, v any) Answer {
+	cmd := newRedisCmd(0)
 	cmd.SetVal(v)
-	return c.parseState(&s, cmd, nil)
+	return c.parseAnswer(&s, cmd, nil)
 }
 
 // TrackContradictions sets after how many connections in a row that miss what is held tracking is refused. Nothing is tracked yet.

@@ -52,14 +52,14 @@ func TestClusterFindsTheNewMaster_Lab(t *testing.T) {
 					}
 				})
 				c := newClient(t, rdb, func(o *lettucecompat.Options) { o.ClientID, o.CommandTimeout = id, pace.Scale(time.Second) })
-				want(t, "acquire", c.State(ctx, asks("warm"+key, 1)).Outcome != lettucecompat.OutcomeUnknown, true)
+				want(t, "acquire", c.Do(ctx, asks("warm"+key, 1)).Outcome != lettucecompat.OutcomeUnknown, true)
 				return c
 			}
 			// What is sent to a node that hangs is not answered within this test: only the time
 			// limits of commands can detect.
 			client := func() *lettucecompat.Client { return reading(time.Hour) }
 			holder := client()
-			want(t, "granted", holder.State(ctx, asks(key, 2)).Word, has)
+			want(t, "granted", holder.Do(ctx, asks(key, 2)).Word, has)
 			field := lettucecompat.NewField(id, number(2))
 			withWait := lettucecompat.Renewal{Key: key, Field: field, Lease: time.Hour, Replicas: 1, ReplicaTimeout: 500 * time.Millisecond}
 			confirmed := withWait
@@ -80,7 +80,7 @@ func TestClusterFindsTheNewMaster_Lab(t *testing.T) {
 			for what, works := range map[string]func() bool{
 				"a renewal":           func() bool { return renewer.Renew(ctx, renew, 0)[0].Outcome == ok },
 				"a batch of renewals": func() bool { return batcher.Renew(ctx, batch, 0)[0].Outcome == ok },
-				"a statement":         func() bool { return asker.State(ctx, try).Word == wordRefused },
+				"a command":           func() bool { return asker.Do(ctx, try).Word == wordRefused },
 				"a renewal with WAIT": func() bool { return waiter.Extend(ctx, withWait, 0).Outcome == refused },
 				// One that hangs keeps its subscribers, who find out by a probe.
 				"the subscription": func() bool { return probed(listener) },

@@ -17,8 +17,8 @@ import (
 // warm opens the connection, so that the next command is written immediately.
 func warm(t testing.TB, c *lettucecompat.Client) {
 	t.Helper()
-	c.State(ctx, asks("warm", 99))
-	if got := c.State(ctx, gives("warm", 99)); got.Outcome != ok {
+	c.Do(ctx, asks("warm", 99))
+	if got := c.Do(ctx, gives("warm", 99)); got.Outcome != ok {
 		t.Fatalf("warming up: %+v", got)
 	}
 }
@@ -41,20 +41,20 @@ func TestWire_I1_NeverRetried(t *testing.T) {
 			warm(t, c)
 			b.raw.ConfigResetStat(ctx)
 			tc.fault(b)
-			got := c.State(ctx, asks("k", 1))
+			got := c.Do(ctx, asks("k", 1))
 			b.net.Heal()
 			want(t, "outcome", got.Outcome, unknown)
 			want(t, "class", lettucecompat.Classify(got.Err), lettucecompat.ClassUnknown)
 			want(t, "EVALSHA executed", b.real.Stats(t)["evalsha"], int64(1))
 			b.wantHash(t, "k", hash{me(1): "1"})
 
-			want(t, "a repeat", c.State(ctx, asks("k", 1)).Word, void)
+			want(t, "a repeat", c.Do(ctx, asks("k", 1)).Word, void)
 			b.wantHash(t, "k", hash{me(1): "1"})
 
 			tc.fault(b)
-			want(t, "release", c.State(ctx, gives("k", 1)).Outcome, unknown)
+			want(t, "release", c.Do(ctx, gives("k", 1)).Outcome, unknown)
 			b.net.Heal()
-			want(t, "repeated release", c.State(ctx, gives("k", 1)).Word, lost)
+			want(t, "repeated release", c.Do(ctx, gives("k", 1)).Word, lost)
 			b.wantHash(t, "k", hash{})
 		})
 	}
@@ -100,10 +100,10 @@ func TestWire_I2_WithdrawnIsCertain(t *testing.T) {
 		warm(t, c)
 		b.net.HoldReplies()
 		results := make(chan lettucecompat.Answer, 1)
-		go func() { results <- c.State(ctx, asks("sent", 1)) }()
+		go func() { results <- c.Do(ctx, asks("sent", 1)) }()
 		synctest.Wait()
 		start := time.Now()
-		waiting := c.State(ctx, asks("waiting", 2))
+		waiting := c.Do(ctx, asks("waiting", 2))
 		want(t, "waited", time.Since(start), time.Second)
 		want(t, "waiting for a connection", waiting.Outcome, failed)
 		want(t, "timeout", errors.Is(waiting.Err, lettucecompat.ErrTimeout), true)
@@ -120,7 +120,7 @@ func TestWire_I2_Unreachable(t *testing.T) {
 		b := onMini(t)
 		c := b.client(t, func(o *lettucecompat.Options) { o.CommandTimeout = 5 * time.Second })
 		b.net.Refuse()
-		got := c.State(ctx, asks("k", 1))
+		got := c.Do(ctx, asks("k", 1))
 		want(t, "outcome", got.Outcome, failed)
 		want(t, "class", lettucecompat.Classify(got.Err), lettucecompat.ClassUnreachable)
 	})
@@ -138,7 +138,7 @@ func TestWire_I7_AbandonedImmediately(t *testing.T) {
 		start := time.Now()
 		s := asks("k", 1)
 		s.Timeout = 300 * time.Millisecond
-		got := c.State(ctx, s)
+		got := c.Do(ctx, s)
 		want(t, "took", time.Since(start), 300*time.Millisecond)
 		want(t, "outcome", got.Outcome, unknown)
 
@@ -146,15 +146,15 @@ func TestWire_I7_AbandonedImmediately(t *testing.T) {
 		cctx, cancel := context.WithCancelCause(ctx)
 		time.AfterFunc(70*time.Millisecond, func() { cancel(cause) })
 		start = time.Now()
-		rel := c.State(cctx, gives("k", 2))
+		rel := c.Do(cctx, gives("k", 2))
 		want(t, "took", time.Since(start), 70*time.Millisecond)
 		want(t, "error", errors.Is(rel.Err, cause), true)
-		want(t, "cancelled before", c.State(cctx, asks("k", 3)).Outcome, failed)
+		want(t, "cancelled before", c.Do(cctx, asks("k", 3)).Outcome, failed)
 		b.net.Heal()
 		// The abandoned acquire was written: it takes effect now, late. Its clean-up wins.
 		synctest.Wait()
 		b.wantHash(t, "k", hash{me(1): "1"})
-		want(t, "clean-up", c.State(ctx, gives("k", 1)).Word, hasNothing)
+		want(t, "clean-up", c.Do(ctx, gives("k", 1)).Word, hasNothing)
 	})
 }
 
@@ -169,12 +169,12 @@ func TestStoppedServer(t *testing.T) {
 	start := time.Now()
 	s := asks("k", 1)
 	s.Timeout = pace.Scale(100 * time.Millisecond) // enough to write it
-	got := c.State(ctx, s)
+	got := c.Do(ctx, s)
 	if d := time.Since(start); d > pace.Hang {
 		t.Fatalf("free after %v", d)
 	}
 	want(t, "outcome", got.Outcome, unknown)
 	b.real.Resume()
 	eventually(t, "the late acquire", func() bool { return b.raw.Exists(ctx, "k").Val() == 1 })
-	want(t, "clean-up", c.State(ctx, gives("k", 1)).Word, hasNothing)
+	want(t, "clean-up", c.Do(ctx, gives("k", 1)).Word, hasNothing)
 }

@@ -42,7 +42,7 @@ func (c *Client) ForceRelease(ctx context.Context, key string, strings bool) (re
 type Taking struct {
 	Key   string
 	From  string // the field that it is taken from, or nothing happens; "": from any holder
-	Place uint64 // the number of the last statement about the place
+	Place uint64 // the number of the last command about the place
 	Unit  uint64 // the number of the unit that the place becomes, which no other command uses
 	Terms *Terms
 }
@@ -62,7 +62,7 @@ func (c *Client) Take(ctx context.Context, t Taking, timeout time.Duration) (a A
 	if a.Outcome, a.Err = c.one(ctx, c.senders(t.Key).locks, &k.request, start, timeout); a.Outcome != OutcomeOK {
 		return a
 	}
-	v, _ := k.command.Val().([]any)
+	v, _ := k.cmd.Val().([]any)
 	switch {
 	case len(v) == 1 && text(v[0]) == "gone":
 		a.Word = WordGone

@@ -36,11 +36,11 @@ func TestForeign(t *testing.T) {
 		want(t, "foreign client locks", run(t, s, foreign.Lock, "theirs", lease), true)
 		try := asks("theirs", 1)
 		try.Try = true
-		got := c.State(ctx, try)
+		got := c.Do(ctx, try)
 		want(t, "we are refused", got.Word, wordRefused)
 		want(t, "by the foreign client", got.Holder, s.Holder)
 		want(t, "ours", c.Ours(got.Holder), false)
-		want(t, "we lock", c.State(ctx, asks("ours", 1)).Word, has)
+		want(t, "we lock", c.Do(ctx, asks("ours", 1)).Word, has)
 		want(t, "the foreign client is refused", run(t, s, foreign.Lock, "ours", lease), false)
 		if b.mini == nil {
 			run(t, foreign.Client{RDB: b.raw, Holder: me(1)}, foreign.Lock, "twin", lease)
@@ -52,8 +52,8 @@ func TestForeign(t *testing.T) {
 		want(t, "the foreign client renews", run(t, s, foreign.Renew, "theirs", 2*lease), true)
 		try = asks("theirs", 2)
 		try.Try = true
-		want(t, "we see it", c.State(ctx, try).Next > lease, true)
-		want(t, "we cannot release it", c.State(ctx, gives("theirs", 1)).Word, lost)
+		want(t, "we see it", c.Do(ctx, try).Next > lease, true)
+		want(t, "we cannot release it", c.Do(ctx, gives("theirs", 1)).Word, lost)
 		want(t, "the foreign client cannot release ours", run(t, s, foreign.Unlock, "ours", lease), false)
 
 		// Wake-up, both ways.
@@ -62,14 +62,14 @@ func TestForeign(t *testing.T) {
 		b.raw.Publish(ctx, "lock:release:theirs", `{"lockKey":"theirs","releaseTime":1640995200000,"holder":"server1-thread-123"}`)
 		signal(t, "the foreign client's message", w.C())
 		want(t, "warned of it", warned.Load(), false)
-		want(t, "we get it", c.State(ctx, asks("theirs", 3)).Word, has)
+		want(t, "we get it", c.Do(ctx, asks("theirs", 3)).Word, has)
 
 		ps := b.raw.Subscribe(ctx, "lock:release:ours")
 		defer ps.Close()
 		if _, err := ps.Receive(ctx); err != nil {
 			t.Fatal(err)
 		}
-		want(t, "we release", c.State(ctx, gives("ours", 1)).Word, hasNothing)
+		want(t, "we release", c.Do(ctx, gives("ours", 1)).Word, hasNothing)
 		msg, err := ps.ReceiveMessage(ctx)
 		if err != nil {
 			t.Fatal(err)
@@ -88,11 +88,11 @@ func TestForeignExpiry(t *testing.T) {
 	s := foreign.Client{RDB: b.raw, Holder: "server1-thread-123"}
 	short := asks("k", 1)
 	short.Terms = &lettucecompat.Terms{Call: 30 * time.Millisecond, Lease: 30 * time.Millisecond, Life: time.Second}
-	want(t, "we lock", c.State(ctx, short).Word, has)
+	want(t, "we lock", c.Do(ctx, short).Word, has)
 	eventually(t, "the foreign client after our lease", func() bool { return run(t, s, foreign.Lock, "k", 30*time.Millisecond) })
 	want(t, "our renewal", c.Extend(ctx, renews("k", 1), 0).Outcome, gone)
 	i := 2
-	eventually(t, "we after the foreign client's lease", func() bool { i++; return c.State(ctx, asks("k", i)).Word == has })
+	eventually(t, "we after the foreign client's lease", func() bool { i++; return c.Do(ctx, asks("k", i)).Word == has })
 }
 
 // TestForeign_TheDocumentHasItsScripts: who writes a client from docs/internals/protocol.md writes these.
@@ -157,7 +157,7 @@ func (b *bed) listener(t *testing.T, subscribe func(ps *redis.PubSub) error) *re
 	return ps
 }
 
-// opens opens the window for the lock anew, for as long as may be. Only the next statement may count on it.
+// opens opens the window for the lock anew, for as long as may be. Only the next command may count on it.
 func (b *bed) opens() (until int64) {
 	words := strings.Fields(b.raw.HGet(ctx, lineOfK, "s").Val())
 	until = b.raw.Time(ctx).Val().Add(longWindow).UnixMilli()
@@ -180,7 +180,7 @@ func openTurns(t *testing.T, b *bed, line []*peer, n int) (open int) {
 	t.Helper()
 	for range n {
 		a := line[0]
-		turn := a.wantWord("turn", a.turn(), waits)
+		turn := a.wantWord("yield", a.yield(), waits)
 		line = append(line[1:], a)
 		if turn.Holder == "" {
 			open++
@@ -264,7 +264,7 @@ func TestState_P15_TheOwnSubscriptionIsNoOthers(t *testing.T) {
 		watchConfirmed(t, a.Client, "k")
 		for range 6 {
 			a.takes()
-			a.wantWord("turn", a.turn(), has)
+			a.wantWord("yield", a.yield(), has)
 			a.releases()
 		}
 		b.nothingLeft(t)
@@ -288,11 +288,11 @@ func TestState_P15_TheWindow(t *testing.T) {
 		}
 		until := b.opens()
 		b.raw.HSet(ctx, lineOfK, "s", fmt.Sprintf("%d 0 %d", until, until-longWindow.Milliseconds()))
-		for i, state := range []func() lettucecompat.Answer{y.try, y.ask, x.confirm, y.confirm} {
+		for i, state := range []func() lettucecompat.Answer{y.try, y.acquire, x.confirm, y.confirm} {
 			b.opens()
 			got := state()
 			if got.Outcome != ok || got.Word != waits && got.Word != wordRefused || got.Holder != "" || got.Next <= 0 || got.Next > longWindow {
-				t.Fatalf("statement %d: %+v", i, got)
+				t.Fatalf("command %d: %+v", i, got)
 			}
 		}
 		b.opens()
@@ -301,7 +301,7 @@ func TestState_P15_TheWindow(t *testing.T) {
 		}
 		want(t, "held", b.raw.Exists(ctx, "k").Val(), int64(0))
 		b.opens()
-		x.leave()
+		x.cancel()
 		if after := y.retries(); after <= 0 || after > longWindow {
 			t.Fatalf("retries after %v", after)
 		}

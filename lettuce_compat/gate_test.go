@@ -70,10 +70,10 @@ func (g *gate) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Process
 func (g *gate) fill(t testing.TB, c *lettucecompat.Client, n int) <-chan lettucecompat.Answer {
 	t.Helper()
 	replies := make(chan lettucecompat.Answer, n+1)
-	go func() { replies <- c.State(ctx, asks(g.key, 1)) }()
+	go func() { replies <- c.Do(ctx, asks(g.key, 1)) }()
 	<-g.arrived
 	for i := range n {
-		go func() { replies <- c.State(ctx, asks(fmt.Sprintf("key%d", i), 1)) }()
+		go func() { replies <- c.Do(ctx, asks(fmt.Sprintf("key%d", i), 1)) }()
 	}
 	eventually(t, "all are queued", func() bool { return lettucecompat.Queued(c) == n })
 	return replies

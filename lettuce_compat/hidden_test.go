@@ -36,7 +36,7 @@ func TestHiddenCluster_Lab(t *testing.T) {
 			var queries []lettucecompat.Query
 			for i, key := range []string{"a", "b", "c", "d"} { // two of each node's slots
 				field := me(i + 1)
-				want(t, "ask", c.State(ctx, fenced(key, i+1)).Word, has)
+				want(t, "acquire", c.Do(ctx, fenced(key, i+1)).Word, has)
 				batch = append(batch, lettucecompat.Renewal{Key: key, Field: field, Lease: time.Minute})
 				queries = append(queries, lettucecompat.Query{Key: key, Field: field})
 			}
@@ -58,7 +58,7 @@ func TestHiddenCluster_Lab(t *testing.T) {
 			if len(got) != 1 || got[0].Kind != lettucecompat.WarnHiddenCluster || !errors.Is(got[0].Err, lettucecompat.ErrHiddenCluster) {
 				t.Errorf("warnings: %+v", got)
 			}
-			want(t, "ask", c.State(ctx, asks("e", 9)).Word, has)
+			want(t, "acquire", c.Do(ctx, asks("e", 9)).Word, has)
 			r := synced("e", 9)
 			r.ReplicaTimeout = 20 * time.Millisecond
 			want(t, "no replica", c.Extend(ctx, r, 0).Outcome, refused)
@@ -74,7 +74,7 @@ func TestHiddenCluster_ByARenewal_Lab(t *testing.T) {
 	c := newClient(t, rdb)
 	var batch []lettucecompat.Renewal
 	for _, key := range []string{"a", "b"} {
-		want(t, "acquire", c.State(ctx, asks(key, 1)).Outcome, ok)
+		want(t, "acquire", c.Do(ctx, asks(key, 1)).Outcome, ok)
 		batch = append(batch, lettucecompat.Renewal{Key: key, Field: me(1), Lease: time.Minute})
 	}
 	for i, got := range c.Renew(ctx, batch, 0) {
@@ -118,7 +118,7 @@ func TestHiddenCluster_ConfirmsNothingFalsely_Lab(t *testing.T) {
 					continue
 				}
 				n++
-				c.State(ctx, asks(key, 1))
+				c.Do(ctx, asks(key, 1))
 				r := synced(key, 1)
 				r.ReplicaTimeout = 20 * time.Millisecond
 				got := c.Extend(ctx, r, 0)

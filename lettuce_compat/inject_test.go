@@ -37,7 +37,7 @@ func TestInject_NamesNeverMeet(t *testing.T) {
 	for i, key := range hostileKeys {
 		ask := fenced(key, i)
 		ask.Terms = &lettucecompat.Terms{Call: lease, Lease: lease, Life: life, Fenced: true, RecordTime: lettucecompat.DefaultRecordTime} // all last until they are renewed
-		got := c.State(ctx, ask)
+		got := c.Do(ctx, ask)
 		if got.Outcome != ok || got.Word != has || got.Token == 0 {
 			t.Fatalf("%.40q: %+v", key, got)
 		}
@@ -52,7 +52,7 @@ func TestInject_NamesNeverMeet(t *testing.T) {
 	}
 	for i, key := range hostileKeys {
 		everyCommand(t, c, key, i)
-		want(t, "release", c.State(ctx, givesFenced(key, i)).Word, hasNothing)
+		want(t, "release", c.Do(ctx, givesFenced(key, i)).Word, hasNothing)
 		signal(t, "the release of "+short(key), watches[i].C())
 		want(t, "locks left", b.raw.DBSize(ctx).Val(), int64(2*len(hostileKeys)-i-1))
 	}
@@ -69,7 +69,7 @@ func TestInject_NamesNeverMeet(t *testing.T) {
 	}
 }
 
-// everyCommand sends what is not sent by an ask and a release.
+// everyCommand sends what is not sent by an acquire and a release.
 func everyCommand(t *testing.T, c *lettucecompat.Client, key string, i int) {
 	t.Helper()
 	r := renews(key, i)
@@ -78,7 +78,7 @@ func everyCommand(t *testing.T, c *lettucecompat.Client, key string, i int) {
 	want(t, "status", c.Status(ctx, []lettucecompat.Query{{Key: key, Field: me(i)}}, 0)[0].Count, int64(1))
 	keeps := givesFenced(key, i)
 	keeps.Keep, keeps.Want = 1, 1
-	want(t, "renew alone", c.State(ctx, keeps).Word, has)
+	want(t, "renew alone", c.Do(ctx, keeps).Word, has)
 	info, err := c.Inspect(ctx, key, false)
 	if err != nil || len(info.Holders) != 1 || info.Token == 0 || info.Subscribers != 1 {
 		t.Fatalf("%s: %+v, %v", short(key), info, err)
@@ -110,8 +110,8 @@ func TestInject_MessagesAreJSON(t *testing.T) {
 	c := b.client(t)
 	for _, key := range hostileKeys {
 		messages := listen(t, b, func() {
-			want(t, "acquire", c.State(ctx, asks(key, 1)).Word, has)
-			want(t, "release", c.State(ctx, gives(key, 1)).Word, hasNothing)
+			want(t, "acquire", c.Do(ctx, asks(key, 1)).Word, has)
+			want(t, "release", c.Do(ctx, gives(key, 1)).Word, hasNothing)
 		})
 		if len(messages) != 1 || messages[0].Channel != "lock:release:"+key {
 			t.Fatalf("%s: messages %v", short(key), messages)
@@ -139,7 +139,7 @@ func TestInject_ForeignHolders(t *testing.T) {
 		b.put(t, "k", hash{holder: "1"}, time.Minute)
 		try := asks("k", 1)
 		try.Try = true
-		got := c.State(ctx, try)
+		got := c.Do(ctx, try)
 		want(t, "word", got.Word, wordRefused)
 		want(t, "holder", got.Holder, holder)
 		messages := listen(t, b, func() {
@@ -182,10 +182,10 @@ func TestInject_AFencingRecordIsNoLock(t *testing.T) {
 	t.Parallel()
 	b := onReal(t, nil)
 	c := b.client(t)
-	want(t, "ask", c.State(ctx, fenced("k", 1)).Word, has)
+	want(t, "acquire", c.Do(ctx, fenced("k", 1)).Word, has)
 	record := lettucecompat.FenceKey(c, "k")
 	before := b.raw.Get(ctx, record).Val()
-	want(t, "acquire of the record", c.State(ctx, asks(record, 2)).Outcome, failed)
+	want(t, "acquire of the record", c.Do(ctx, asks(record, 2)).Outcome, failed)
 	released, err := c.ForceRelease(ctx, record, false)
 	if !lettucecompat.Permanent(err) || len(released) != 0 {
 		t.Errorf("forced release of the record: %q, %v", released, err)
@@ -218,7 +218,7 @@ func TestInject_HugeMessages(t *testing.T) {
 	eventually(t, "a number that is none is counted", func() bool { return malformed() == 9 })
 	want(t, "forced", len(forced), 0)
 	// The connection is as good as before.
-	want(t, "acquire", c.State(ctx, asks("k", 1)).Word, has)
-	want(t, "release", c.State(ctx, gives("k", 1)).Word, hasNothing)
+	want(t, "acquire", c.Do(ctx, asks("k", 1)).Word, has)
+	want(t, "release", c.Do(ctx, gives("k", 1)).Word, hasNothing)
 	signal(t, "the release", w.C())
 }

@@ -105,7 +105,7 @@ func (i *Info) units(header string, pairs []any) {
 	}
 }
 
-// keptSuffix ends the mark that a give-back with Statement.Mark leaves.
+// keptSuffix ends the mark that a give-back with Command.Mark leaves.
 const keptSuffix = ":kept"
 
 // withoutMark returns the field that has left a mark, and any other field as it is.

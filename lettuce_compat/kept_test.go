@@ -77,14 +77,14 @@ func TestWire_ACallIsNotUsedAgain(t *testing.T) {
 					for range 50 {
 						n++
 						key := fmt.Sprint("k", n)
-						want(t, "ask", c.State(ctx, asks(key, 100+n)).Word, has)
-						want(t, "release", c.State(ctx, gives(key, 100+n)).Word, hasNothing)
+						want(t, "acquire", c.Do(ctx, asks(key, 100+n)).Word, has)
+						want(t, "release", c.Do(ctx, gives(key, 100+n)).Word, hasNothing)
 					}
 				}
 				leave := func(key string, i int) {
 					leaving, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 					defer cancel()
-					want(t, "left", c.State(leaving, asks(key, i)).Outcome, unknown)
+					want(t, "left", c.Do(leaving, asks(key, i)).Outcome, unknown)
 				}
 				leave("held", 1) // a hook has the command while others come and go
 				pairs()

@@ -70,11 +70,11 @@ func TestNamesOfAnyBytes(t *testing.T) {
 	both(t, func(t *testing.T, b *bed) {
 		c := b.client(t)
 		for i, key := range oddKeys {
-			want(t, "ask", c.State(ctx, fenced(key, i)).Word, has)
+			want(t, "acquire", c.Do(ctx, fenced(key, i)).Word, has)
 			b.wantHash(t, key, hash{me(i): "1"})
 			w := c.Watch(key)
 			signal(t, "confirmation", w.C())
-			want(t, "release", c.State(ctx, givesFenced(key, i)).Word, hasNothing)
+			want(t, "release", c.Do(ctx, givesFenced(key, i)).Word, hasNothing)
 			signal(t, "release", w.C())
 			w.Close()
 		}
@@ -85,7 +85,7 @@ func TestReservedPrefix(t *testing.T) {
 	t.Parallel()
 	b := onMini(t)
 	for _, key := range []string{"anteroom:fence:{k}", "anteroom:line:{k}", "anteroom:line:"} {
-		got := b.client(t).State(ctx, asks(key, 1))
+		got := b.client(t).Do(ctx, asks(key, 1))
 		want(t, "outcome", got.Outcome, failed)
 		want(t, "permanent", lettucecompat.Permanent(got.Err), true)
 	}

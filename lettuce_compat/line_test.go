@@ -242,7 +242,7 @@ func TestLine_AScriptChecks64Places(t *testing.T) {
 	b.nothingLeft(t)
 
 	fillDead(t, b, dead)
-	for got = x.ask(); got.Word == waits && got.Holder == "" && got.Next <= time.Millisecond; got = x.ask() {
+	for got = x.acquire(); got.Word == waits && got.Holder == "" && got.Next <= time.Millisecond; got = x.acquire() {
 	}
 	x.wantWord("asks go on by themselves", got, has)
 }
@@ -261,7 +261,7 @@ func TestLine_Gaps(t *testing.T) {
 				}
 			}
 			for _, p := range order {
-				p.wantWord("leave", p.leave(), hasNothing)
+				p.wantWord("cancel", p.cancel(), hasNothing)
 			}
 			want(t, "line", b.raw.Exists(ctx, lineOfK).Val(), int64(0))
 		}
@@ -270,8 +270,8 @@ func TestLine_Gaps(t *testing.T) {
 		for range 60 {
 			y.waits(1)
 			z.waits(2)
-			y.leave()
-			z.leave()
+			y.cancel()
+			z.cancel()
 		}
 		y.waits(1)
 		want(t, "number", b.raw.HGet(ctx, lineOfK, "cy").Val(), "62")
@@ -279,7 +279,7 @@ func TestLine_Gaps(t *testing.T) {
 		a.releases()
 		x.called()
 		want(t, "ahead", z.wantWord("confirm", z.confirm(), waits).Ahead, 1)
-		y.leave()
+		y.cancel()
 		want(t, "ahead", z.wantWord("confirm", z.confirm(), waits).Ahead, 0)
 		x.releases()
 		z.called()
@@ -326,7 +326,7 @@ func TestLine_WhatIsNoLineIsReplaced(t *testing.T) {
 			b.put(t, lineOfK, entries, time.Minute)
 			a, x := newPeer(t, b.rdb, "a"), newPeer(t, b.rdb, "x")
 			for try := 0; ; try++ {
-				got := a.ask()
+				got := a.acquire()
 				if got.Outcome != ok || try > 5 {
 					t.Fatalf("%v: %+v", entries, got)
 				}
@@ -337,7 +337,7 @@ func TestLine_WhatIsNoLineIsReplaced(t *testing.T) {
 					b.raw.Del(ctx, "k")
 				}
 			}
-			x.wantWord("ask", x.ask(), waits)
+			x.wantWord("acquire", x.acquire(), waits)
 			a.releases()
 			x.unit = x.wantWord("confirm", x.confirm(), has).Unit
 			x.releases()

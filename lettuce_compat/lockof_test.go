@@ -53,9 +53,9 @@ func TestState_P15_WhatALockIs(t *testing.T) {
 				if stringsAreLocks {
 					terms = stringTerms
 				}
-				state := func(s lettucecompat.Statement) error {
+				state := func(s lettucecompat.Command) error {
 					s.Terms = terms
-					return c.State(ctx, s).Err
+					return c.Do(ctx, s).Err
 				}
 				try, leave := asks("k", 1), asks("k", 2)
 				try.Try = true
@@ -65,21 +65,21 @@ func TestState_P15_WhatALockIs(t *testing.T) {
 				renew := gives("k", 4)
 				renew.Keep, renew.Want = 1, 1
 				answers := map[string]error{"confirm": state(confirm)}
-				for what, s := range map[lettucecompat.Word]lettucecompat.Statement{
+				for what, s := range map[lettucecompat.Word]lettucecompat.Command{
 					lettucecompat.WordNothing: leave, lettucecompat.WordLost: gives("k", 4),
 				} {
 					s.Terms = terms
-					a := c.State(ctx, s)
+					a := c.Do(ctx, s)
 					want(t, tc.name+": gives back", a.Err, nil)
 					want(t, tc.name+": gives back", a.Word, what)
 				}
 				renew.Terms = terms
-				want(t, tc.name+": renews", c.State(ctx, renew).Word, lettucecompat.WordLost)
+				want(t, tc.name+": renews", c.Do(ctx, renew).Word, lettucecompat.WordLost)
 				_, answers["inspect"] = c.Inspect(ctx, "k", stringsAreLocks)
 				answers["rehearse"] = c.Rehearse(ctx, lettucecompat.RehearseRequest{Key: "k", Strings: stringsAreLocks})
 				isLock := tc.lock || stringsAreLocks && tc.strings
 				if !isLock {
-					answers["ask"], answers["try"] = state(asks("k", 5)), state(try)
+					answers["acquire"], answers["try"] = state(asks("k", 5)), state(try)
 					_, answers["force"] = c.ForceRelease(ctx, "k", stringsAreLocks)
 				}
 				for what, err := range answers {
@@ -212,7 +212,7 @@ func TestRenewAndStatus(t *testing.T) {
 	})
 }
 
-// TestWire_I6_OthersStay: no statement, whatever it says, deletes what others have.
+// TestWire_I6_OthersStay: no command, whatever it says, deletes what others have.
 func TestWire_I6_OthersStay(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
@@ -226,7 +226,7 @@ func TestWire_I6_OthersStay(t *testing.T) {
 			if s.Have == nothing {
 				s.Keep = 0
 			}
-			if got := c.State(ctx, s); got.Outcome != ok {
+			if got := c.Do(ctx, s); got.Outcome != ok {
 				t.Fatalf("%+v: %+v", s, got)
 			}
 			b.wantHash(t, "k", others)

@@ -20,6 +20,6 @@ func TestWire_I3_ConfirmedOnlyByMaster(t *testing.T) {
 	want(t, "of a replica", c.Extend(ctx, r, 0).Outcome, failed)
 	confirm := asks("k", 2)
 	confirm.Have, confirm.Keep, confirm.Since = place, 1, number(1)
-	want(t, "a call that is found there", c.State(ctx, confirm).Outcome, failed)
+	want(t, "a call that is found there", c.Do(ctx, confirm).Outcome, failed)
 	b.wantTTL(t, "k", 2*lease-margin, 2*lease+time.Second)
 }

@@ -70,10 +70,10 @@ func pairs(t *testing.T, c *lettucecompat.Client, callers, times int, mayBeHeld 
 			for n := range times {
 				ask, back := asks(key, n), gives(key, n)
 				ask.MayBeHeld, back.MayBeHeld = mayBeHeld, mayBeHeld
-				if got := c.State(ctx, ask); got.Word != has {
+				if got := c.Do(ctx, ask); got.Word != has {
 					t.Errorf("%+v", got)
 				}
-				if got := c.State(ctx, back); got.Word != hasNothing {
+				if got := c.Do(ctx, back); got.Word != hasNothing {
 					t.Errorf("%+v", got)
 				}
 			}
@@ -129,13 +129,13 @@ func TestSender_ASlowOneAdmitsAnother(t *testing.T) {
 				c := b.client(t)
 				warm(t, c)
 				done := make(chan struct{})
-				go func() { defer close(done); c.State(ctx, asks("blocker", 1)) }()
+				go func() { defer close(done); c.Do(ctx, asks("blocker", 1)) }()
 				<-gate.arrived
 				start := time.Now()
-				want(t, "beside it", c.State(ctx, asks("k", 1)).Outcome, ok)
+				want(t, "beside it", c.Do(ctx, asks("k", 1)).Outcome, ok)
 				want(t, "took", time.Since(start), lettucecompat.SlowAfter)
 				start = time.Now()
-				want(t, "later", c.State(ctx, asks("k2", 1)).Outcome, ok)
+				want(t, "later", c.Do(ctx, asks("k2", 1)).Outcome, ok)
 				want(t, "took", time.Since(start), time.Duration(0))
 				gate.open()
 				<-done
@@ -160,7 +160,7 @@ func TestSender_ASlowFullOneAdmitsAnother(t *testing.T) {
 		var all sync.WaitGroup
 		defer all.Wait()
 		defer gate.open()
-		say := func(key string, n int) { all.Go(func() { c.State(ctx, asks(key, n)) }) }
+		say := func(key string, n int) { all.Go(func() { c.Do(ctx, asks(key, n)) }) }
 		say("blocker", 1)
 		<-gate.arrived
 		const more = 300
@@ -191,7 +191,7 @@ func TestSender_SlowOnesAreBounded(t *testing.T) {
 		warm(t, c)
 		replies := make(chan lettucecompat.Answer, 2*most)
 		for i := range 2 * most {
-			go func() { replies <- c.State(ctx, asks("blocker", i+1)) }()
+			go func() { replies <- c.Do(ctx, asks("blocker", i+1)) }()
 			time.Sleep(2 * lettucecompat.SlowAfter)
 		}
 		live, total := lettucecompat.RoundTrips(c)
@@ -249,7 +249,7 @@ func TestSender_AnAnswerAtTheLimit(t *testing.T) {
 		b.net.Delay(time.Second) // the limit
 		var answered, left int
 		for i := range 100 {
-			switch got := c.State(ctx, asks(fmt.Sprintf("k%d", i), i)); {
+			switch got := c.Do(ctx, asks(fmt.Sprintf("k%d", i), i)); {
 			case got.Outcome == ok:
 				answered++
 			case got.Outcome == unknown && errors.Is(got.Err, lettucecompat.ErrTimeout):
@@ -277,14 +277,14 @@ func TestSender_KeepsNothingThatWasLeft(t *testing.T) {
 		c := b.client(t, oneSlot, func(o *lettucecompat.Options) { o.CommandTimeout = time.Minute })
 		warm(t, c)
 		first := make(chan struct{})
-		go func() { defer close(first); c.State(ctx, asks("blocker", 1)) }()
+		go func() { defer close(first); c.Do(ctx, asks("blocker", 1)) }()
 		<-gate.arrived
 		var left atomic.Int64
 		for i := range 100 {
 			go func() {
 				r := asks(fmt.Sprintf("k%d", i), 1)
 				r.Timeout = time.Duration(1+i%10) * time.Second
-				if c.State(ctx, r).Outcome == failed {
+				if c.Do(ctx, r).Outcome == failed {
 					left.Add(1)
 				}
 			}()
@@ -296,7 +296,7 @@ func TestSender_KeepsNothingThatWasLeft(t *testing.T) {
 		want(t, "queued", lettucecompat.Queued(c), 0)
 		gate.open()
 		<-first
-		want(t, "after", c.State(ctx, asks("k", 1)).Outcome, ok)
+		want(t, "after", c.Do(ctx, asks("k", 1)).Outcome, ok)
 	})
 }
 
@@ -314,7 +314,7 @@ func TestSender_LeavingAndComingTogether(t *testing.T) {
 			wg.Go(func() {
 				for n := range 20 {
 					cctx, cancel := context.WithTimeout(ctx, time.Duration(1+(i*7+n)%12)*time.Millisecond)
-					got := c.State(cctx, asks(fmt.Sprintf("k%d", i), n+1))
+					got := c.Do(cctx, asks(fmt.Sprintf("k%d", i), n+1))
 					if got.Outcome == failed && got.Err == nil {
 						t.Errorf("%+v", got)
 					}
@@ -329,6 +329,6 @@ func TestSender_LeavingAndComingTogether(t *testing.T) {
 		want(t, "all", total, 0)
 		want(t, "queued", lettucecompat.Queued(c), 0)
 		b.net.Heal()
-		want(t, "after", c.State(ctx, asks("k", 1)).Outcome, ok)
+		want(t, "after", c.Do(ctx, asks("k", 1)).Outcome, ok)
 	})
 }

@@ -25,7 +25,7 @@ const (
 type Message struct {
 	Kind      MessageKind
 	Key       string
-	N         uint64        // Called: of the last statement that made or confirmed the place; Contended, Forced: of the record of the client's units
+	N         uint64        // Called: of the last command that made or confirmed the place; Contended, Forced: of the record of the client's units
 	Units     int64         // Called: what the client has now, 1 of a Mutex; more may have been there already
 	Token     int64         // Called: of this grant; 0 where the caller does not fence: a confirmation makes one
 	Contended bool          // Called: another client waits behind

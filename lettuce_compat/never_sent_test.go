@@ -81,17 +81,17 @@ func everything(c *lettucecompat.Client) map[string]struct {
 		sentAt time.Time
 		err    error
 	}
-	a := c.State(ctx, asks("k", 1))
+	a := c.Do(ctx, asks("k", 1))
 	w := c.Extend(ctx, synced("held", 3), 0) // a pipeline, or a connection of its own
-	r := c.State(ctx, gives("held", 3))
+	r := c.Do(ctx, gives("held", 3))
 	turn := gives("held", 3)
 	turn.Want = 1
-	e := c.State(ctx, turn)
+	e := c.Do(ctx, turn)
 	n := c.Renew(ctx, []lettucecompat.Renewal{{Key: "held", Field: me(3), Lease: time.Minute}}, 0)[0]
 	s := c.Status(ctx, []lettucecompat.Query{{Key: "held", Field: me(3)}}, 0)[0]
 	return map[string]ended{
-		"ask": {a.Outcome, time.Time{}, a.Err}, "renew with replicas": {w.Outcome, w.SentAt, w.Err},
-		"release": {r.Outcome, time.Time{}, r.Err}, "turn": {e.Outcome, time.Time{}, e.Err},
+		"acquire": {a.Outcome, time.Time{}, a.Err}, "renew with replicas": {w.Outcome, w.SentAt, w.Err},
+		"release": {r.Outcome, time.Time{}, r.Err}, "yield": {e.Outcome, time.Time{}, e.Err},
 		"renew": {n.Outcome, n.SentAt, n.Err}, "status": {s.Outcome, time.Time{}, s.Err},
 	}
 }
@@ -163,7 +163,7 @@ func TestWire_I2_SentIsNeverFailed(t *testing.T) {
 		for range 3 {
 			warm(t, c)
 			b.net.CutReplies(1, 0)
-			got := c.State(ctx, asks("k", 1))
+			got := c.Do(ctx, asks("k", 1))
 			want(t, "outcome", got.Outcome, lettucecompat.OutcomeUnknown)
 			b.wantHash(t, "k", hash{me(1): "1"})
 		}

@@ -166,7 +166,7 @@ func TestTraceTravels(t *testing.T) {
 	c := b.client(t)
 	cctx, cancel := context.WithTimeout(context.WithValue(ctx, key{}, "trace"), time.Hour)
 	defer cancel()
-	want(t, "acquire", c.State(cctx, asks("k", 1)).Outcome, ok)
+	want(t, "acquire", c.Do(cctx, asks("k", 1)).Outcome, ok)
 	want(t, "trace", <-seen, any("trace"))
 }
 

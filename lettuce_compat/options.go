@@ -26,7 +26,7 @@ type Options struct {
 	CommandTimeout time.Duration
 	// Dialect is how locks are written in Redis. Defaults to DesignDocument.
 	Dialect Dialect
-	// MaxInFlight limits the round trips with statements that are under way per server and that a caller waits for.
+	// MaxInFlight limits the round trips with commands that are under way per server and that a caller waits for.
 	// One is enough while it is answered within 2 ms: what comes meanwhile shares the next one. Slower ones get
 	// others beside them, up to this number. Defaults to 16. Beside them go 8 for renewals and questions, and 8 (or
 	// MaxInFlight, if that is less) for renewals that wait for replicas. Keep the sum below the client's PoolSize, or
@@ -51,7 +51,7 @@ type Options struct {
 
 // CommandStat describes one finished or abandoned command.
 type CommandStat struct {
-	// Name is one of ask, confirm, release, turn, leave, renew, extend, status, inspect, force, ping, probe.
+	// Name is one of acquire, confirm, release, yield, cancel, renew, extend, status, inspect, force, ping, probe.
 	Name     string
 	Outcome  Outcome
 	Duration time.Duration // until the caller was free, waiting included

@@ -35,7 +35,7 @@ func TestAPanicOfAHookEndsTheProcess(t *testing.T) {
 		c := b.client(t)
 		func() {
 			defer func() { _ = recover() }()
-			c.State(ctx, asks("k", 1))
+			c.Do(ctx, asks("k", 1))
 		}()
 		t.Log("recovered")
 		return

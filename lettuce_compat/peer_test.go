@@ -35,7 +35,7 @@ type hash = map[string]string
 
 const (
 	lineOfK = "anteroom:line:{k}"
-	// first is the number of the first statement of a peer.
+	// first is the number of the first command of a peer.
 	first = 1_700_000_000_000_000
 
 	// Long, so that on no machine a test outlasts one, and margin below one is what it may have used of it.
@@ -60,9 +60,9 @@ type peer struct {
 	id       string
 	key      string
 	terms    *lettucecompat.Terms
-	n        uint64 // of its last statement
+	n        uint64 // of its last command
 	unit     uint64 // of its unit
-	floor    uint64 // of its last statement that kept nothing
+	floor    uint64 // of its last command that kept nothing
 	messages chan lettucecompat.Message
 	warns    chan lettucecompat.Warning
 }
@@ -90,10 +90,10 @@ func newPeer(t testing.TB, rdb lettucecompat.Redis, id string, change ...func(*l
 	return p
 }
 
-// statement is one about k under the next number.
-func (p *peer) statement(have lettucecompat.Have, keep, want int64) lettucecompat.Statement {
+// command is one about k under the next number.
+func (p *peer) command(have lettucecompat.Have, keep, want int64) lettucecompat.Command {
 	p.n++
-	s := lettucecompat.Statement{Key: p.key, N: p.n, Since: p.n, Have: have, Keep: keep, Want: want, Terms: p.terms}
+	s := lettucecompat.Command{Key: p.key, N: p.n, Since: p.n, Have: have, Keep: keep, Want: want, Terms: p.terms}
 	switch have {
 	case place:
 		s.Since = p.floor
@@ -104,9 +104,9 @@ func (p *peer) statement(have lettucecompat.Have, keep, want int64) lettucecompa
 }
 
 // says sends s, and learns from the answer.
-func (p *peer) says(s lettucecompat.Statement) lettucecompat.Answer {
+func (p *peer) says(s lettucecompat.Command) lettucecompat.Answer {
 	p.t.Helper()
-	a := p.State(ctx, s)
+	a := p.Do(ctx, s)
 	if s.Keep == 0 {
 		p.floor = s.N
 	}
@@ -116,21 +116,21 @@ func (p *peer) says(s lettucecompat.Statement) lettucecompat.Answer {
 	return a
 }
 
-// state sends a statement under the next number.
+// state sends a command under the next number.
 func (p *peer) state(have lettucecompat.Have, keep, want int64) lettucecompat.Answer {
 	p.t.Helper()
-	return p.says(p.statement(have, keep, want))
+	return p.says(p.command(have, keep, want))
 }
 
-func (p *peer) ask() lettucecompat.Answer     { return p.state(nothing, 0, 1) }
+func (p *peer) acquire() lettucecompat.Answer { return p.state(nothing, 0, 1) }
 func (p *peer) confirm() lettucecompat.Answer { return p.state(place, 1, 1) }
 func (p *peer) release() lettucecompat.Answer { return p.state(unit, 0, 0) }
-func (p *peer) turn() lettucecompat.Answer    { return p.state(unit, 0, 1) }
-func (p *peer) leave() lettucecompat.Answer   { return p.state(nothing, 0, 0) }
+func (p *peer) yield() lettucecompat.Answer   { return p.state(unit, 0, 1) }
+func (p *peer) cancel() lettucecompat.Answer  { return p.state(nothing, 0, 0) }
 
 func (p *peer) try() lettucecompat.Answer {
 	p.t.Helper()
-	s := p.statement(nothing, 0, 1)
+	s := p.command(nothing, 0, 1)
 	s.Try = true
 	return p.says(s)
 }
@@ -147,13 +147,13 @@ func (p *peer) wantWord(what string, a lettucecompat.Answer, w lettucecompat.Wor
 // takes asks and gets the lock.
 func (p *peer) takes() lettucecompat.Answer {
 	p.t.Helper()
-	return p.wantWord("ask", p.ask(), has)
+	return p.wantWord("acquire", p.acquire(), has)
 }
 
 // waits asks and takes a place behind so many.
 func (p *peer) waits(ahead int) lettucecompat.Answer {
 	p.t.Helper()
-	a := p.wantWord("ask", p.ask(), waits)
+	a := p.wantWord("acquire", p.acquire(), waits)
 	want(p.t, p.id+": places ahead", a.Ahead, ahead)
 	return a
 }
@@ -188,7 +188,7 @@ func (p *peer) message(kind lettucecompat.MessageKind) lettucecompat.Message {
 	return m
 }
 
-// called waits until it is called under the number of its last statement, whatever hints come before.
+// called waits until it is called under the number of its last command, whatever hints come before.
 func (p *peer) called() lettucecompat.Message {
 	p.t.Helper()
 	for {

@@ -14,7 +14,7 @@ import (
 // Ping asks whether a server answers, within timeout (0: Options.CommandTimeout). On a cluster any master may answer.
 func (c *Client) Ping(ctx context.Context, timeout time.Duration) error {
 	start := time.Now()
-	outcome, err := c.one(ctx, c.single.keep, newRequest(newCommand(0, "ping")), start, timeout)
+	outcome, err := c.one(ctx, c.single.keep, newRequest(newRedisCmd(0, "ping")), start, timeout)
 	c.observe("ping", outcome, start)
 	return err
 }
@@ -30,7 +30,7 @@ type RehearseRequest struct {
 
 // Rehearse asks whether r.Key could be asked for, waited for, renewed and released now, if nobody held it. A script
 // calls what these call, in two steps, and leaves everything as it was: a free lock is taken and given back within a
-// step, a held one is only asked about. So it fails as a statement would fail: a missing permission, a full memory,
+// step, a held one is only asked about. So it fails as a command would fail: a missing permission, a full memory,
 // a replica, what is no lock. Some rights to a held lock, and the rights to channels, can be checked from Redis 7.0 on
 // only.
 func (c *Client) Rehearse(ctx context.Context, r RehearseRequest) error {
@@ -100,9 +100,9 @@ func (c *Client) probe(ctx context.Context) (Outcome, error) {
 	}
 	timer := time.NewTimer(c.opt.CommandTimeout)
 	defer timer.Stop()
-	outcome, err := c.one(ctx, c.single.keep, newRequest(newCommand(0, "publish", s.own.name, probePrefix+nonce)), time.Now(), 0)
+	outcome, err := c.one(ctx, c.single.keep, newRequest(newRedisCmd(0, "publish", s.own.name, probePrefix+nonce)), time.Now(), 0)
 	if redis.IsPermissionError(err) {
-		return OutcomeGone, nil // Rehearse reports it, and statements warn: see WarnPublishRefused
+		return OutcomeGone, nil // Rehearse reports it, and commands warn: see WarnPublishRefused
 	}
 	if err != nil {
 		return outcome, fmt.Errorf("publishing the probe: %w", err)

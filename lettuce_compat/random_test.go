@@ -12,7 +12,7 @@ import (
 )
 
 // TestState_Random_Lab: four clients state whatever comes to their minds, late and twice, beside foreign holders, deletions, deaths and
-// windows. After each statement the lock has one holder, the line says what is in it, and a free lock has nobody waiting.
+// windows. After each command the lock has one holder, the line says what is in it, and a free lock has nobody waiting.
 func TestState_Random_Lab(t *testing.T) { stateAtRandom(t, 12) }
 
 // TestState_Random is the beginning of TestState_Random_Lab.
@@ -55,7 +55,7 @@ func stateAtRandom(t *testing.T, seeds uint64) {
 						b.closes(t)
 					}
 				}
-				s := p.statement(lettucecompat.Have(rng.IntN(3)), rng.Int64N(2), rng.Int64N(2))
+				s := p.command(lettucecompat.Have(rng.IntN(3)), rng.Int64N(2), rng.Int64N(2))
 				if s.Have == nothing {
 					s.Keep = 0
 				}
@@ -74,7 +74,7 @@ func stateAtRandom(t *testing.T, seeds uint64) {
 					s.Mark = time.Second
 				}
 				before := b.hash(t, "k")
-				a := p.State(ctx, s)
+				a := p.Do(ctx, s)
 				answered := time.Now()
 				if a.Outcome != ok {
 					t.Fatalf("%+v: %+v", s, a)

@@ -10,7 +10,7 @@ import (
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 )
 
-// The benchmarks of this file are Redis' own time for a statement: the least mean of windows that are short enough to be
+// The benchmarks of this file are Redis' own time for a command: the least mean of windows that are short enough to be
 // undisturbed now and then.
 
 // redisTime measures what do costs each time that it sends a script.
@@ -28,12 +28,12 @@ func redisTime(b *testing.B, bed *bed, scripts float64, do func()) {
 	b.ReportMetric(best, "redis-µs/op")
 }
 
-// BenchmarkRedisTime_Pair is an ask and a release where nobody else is there.
+// BenchmarkRedisTime_Pair is an acquire and a release where nobody else is there.
 func BenchmarkRedisTime_Pair(b *testing.B) {
 	bed := onReal(b, nil)
 	c := newClient(b, bed.raw)
 	redisTime(b, bed, 2, func() {
-		if c.State(ctx, asks("k", 1)).Word != has || c.State(ctx, gives("k", 1)).Word != hasNothing {
+		if c.Do(ctx, asks("k", 1)).Word != has || c.Do(ctx, gives("k", 1)).Word != hasNothing {
 			b.Fatal("failed")
 		}
 	})
@@ -43,9 +43,9 @@ func BenchmarkRedisTime_Pair(b *testing.B) {
 func BenchmarkRedisTime_Line(b *testing.B) {
 	for _, n := range []int{2, 16} {
 		for what, do := range map[string]func(line []*peer) []*peer{
-			"turn": func(line []*peer) []*peer {
+			"yield": func(line []*peer) []*peer {
 				a := line[0]
-				a.wantWord("turn", a.turn(), waits)
+				a.wantWord("yield", a.yield(), waits)
 				line = append(line[1:], a)
 				line[0].called()
 				return line
@@ -61,7 +61,7 @@ func BenchmarkRedisTime_Line(b *testing.B) {
 				var line []*peer
 				for i := range n + 1 {
 					line = append(line, bed.peer(b, "p"+strconv.Itoa(i)))
-					line[i].ask()
+					line[i].acquire()
 				}
 				line[0].state(unit, 1, 1)
 				redisTime(b, bed, 1, func() { line = do(line) })
@@ -70,7 +70,7 @@ func BenchmarkRedisTime_Line(b *testing.B) {
 	}
 }
 
-// BenchmarkRedisTime_Units is a statement about an RWMutex: a read lock and its release, a renewal, and a confirmation behind a
+// BenchmarkRedisTime_Units is a command about an RWMutex: a read lock and its release, a renewal, and a confirmation behind a
 // holder, beside so many readers.
 func BenchmarkRedisTime_Units(b *testing.B) {
 	for _, n := range []int{0, 10, 1000} {
@@ -102,7 +102,7 @@ func BenchmarkRedisTime_Units(b *testing.B) {
 			b.Run(fmt.Sprintf("confirm/%d", n), func(b *testing.B) {
 				p.wants("write", waits, p.units(0, 0, all))
 				redisTime(b, bed, 1, func() { p.wants("confirm", waits, p.units(-1, all, all)) })
-				p.wants("leave", hasNothing, p.units(0, 0, 0))
+				p.wants("cancel", hasNothing, p.units(0, 0, 0))
 			})
 		}
 	}

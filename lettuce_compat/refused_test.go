@@ -12,7 +12,7 @@ func TestAFailedAcquireLeavesNothing(t *testing.T) {
 	t.Parallel()
 	b := onReal(t, nil)
 	c := newClient(t, b.user(t, "~*", "&*", "+@all", "-pexpire"))
-	got := c.State(ctx, asks("k", 1))
+	got := c.Do(ctx, asks("k", 1))
 	t.Log(got.Outcome, got.Err, b.raw.PTTL(ctx, "k").Val())
 	if got.Outcome == lettucecompat.OutcomeFailed && b.raw.Exists(ctx, "k").Val() == 1 {
 		t.Errorf("OutcomeFailed (\"certainly no effect\"), and the field stays for ever: %v", b.hash(t, "k"))

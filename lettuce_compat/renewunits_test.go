@@ -17,7 +17,7 @@ func (p *peer) renewsUnits(grant uint64, units int64) lettucecompat.RenewReply {
 	return p.Renew(ctx, []lettucecompat.Renewal{r}, 0)[0]
 }
 
-// TestUnits_I15_ARenewalChangesTheEndAlone: not the units, nor the number, by which a statement under way is still one of a
+// TestUnits_I15_ARenewalChangesTheEndAlone: not the units, nor the number, by which a command under way is still one of a
 // later moment; and what others have stays.
 func TestUnits_I15_ARenewalChangesTheEndAlone(t *testing.T) {
 	t.Parallel()
@@ -44,7 +44,7 @@ func TestUnits_I15_ARenewalChangesTheEndAlone(t *testing.T) {
 		if moved := time.Duration(ends-was) * time.Millisecond; moved < lease-callLease-margin {
 			t.Errorf("the end has moved by %v", moved)
 		}
-		p.wants("a statement of the same client", has, p.units(3, 3, 5))
+		p.wants("a command of the same client", has, p.units(3, 3, 5))
 		want(t, "fewer than there are", p.renewsUnits(grant, 3).Units, int64(5))
 		want(t, "all", p.renewsUnits(grant, 5).Outcome, ok)
 		want(t, "more than there are", p.renewsUnits(grant, 6).Outcome, gone)
@@ -56,7 +56,7 @@ func TestUnits_I15_ARenewalChangesTheEndAlone(t *testing.T) {
 	})
 }
 
-// TestUnits_S22_ARenewalSaysThatAnotherWaits, until a statement says otherwise: a message may have been lost.
+// TestUnits_S22_ARenewalSaysThatAnotherWaits, until a command says otherwise: a message may have been lost.
 func TestUnits_S22_ARenewalSaysThatAnotherWaits(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
@@ -67,8 +67,8 @@ func TestUnits_S22_ARenewalSaysThatAnotherWaits(t *testing.T) {
 		want(t, "alone", p.renewsUnits(grant, 1).Contended, false)
 		q.wants("write", waits, q.units(0, 0, all))
 		want(t, "beside a writer that waits", p.renewsUnits(grant, 1).Contended, true)
-		q.wants("leave", hasNothing, q.units(0, 0, 0))
-		p.wants("statement", has, p.units(1, 1, 1))
+		q.wants("cancel", hasNothing, q.units(0, 0, 0))
+		p.wants("command", has, p.units(1, 1, 1))
 		want(t, "alone again", p.renewsUnits(grant, 1).Contended, false)
 	})
 }

@@ -57,16 +57,16 @@ func TestState_P14_TheLineIsRequired(t *testing.T) {
 			hook := &refusal{text: text}
 			b.rdb.AddHook(hook)
 			a := newPeer(t, b.rdb, "a")
-			for _, s := range []lettucecompat.Statement{
-				a.statement(nothing, 0, 1), a.statement(place, 1, 1), a.statement(unit, 1, 1), a.statement(unit, 0, 1),
-				a.statement(unit, 0, 0), a.statement(nothing, 0, 0), a.statement(place, 0, 0),
+			for _, s := range []lettucecompat.Command{
+				a.command(nothing, 0, 1), a.command(place, 1, 1), a.command(unit, 1, 1), a.command(unit, 0, 1),
+				a.command(unit, 0, 0), a.command(nothing, 0, 0), a.command(place, 0, 0),
 			} {
 				b.raw.FlushAll(ctx)
 				s.Terms, s.LastToken = fencedTerms, 7
 				s.Since = first
 				b.put(t, "k", hash{a.field(first): "1"}, time.Minute)
 				hook.count.Store(0)
-				got := a.State(ctx, s)
+				got := a.Do(ctx, s)
 				want(t, "asked with the line", hook.count.Load(), int64(1))
 				if strings.HasPrefix(text, "TRYAGAIN") && s.Have == unit && s.Keep == s.Want {
 					a.wantWord("without the line", got, map[int64]lettucecompat.Word{0: hasNothing, 1: has}[s.Keep])
@@ -107,7 +107,7 @@ func TestState_I16_P14_ASlotThatMoves_Lab(t *testing.T) {
 		to = cl.Masters()[1]
 	}
 	move := cl.BeginMove(cl.Slot("k"), to)
-	for what, got := range map[string]lettucecompat.Answer{"ask": x.ask(), "turn": a.turn(), "leave": x.state(nothing, 0, 0)} {
+	for what, got := range map[string]lettucecompat.Answer{"acquire": x.acquire(), "yield": a.yield(), "cancel": x.state(nothing, 0, 0)} {
 		if got.Outcome != failed || !lettucecompat.Transient(got.Err) || !strings.Contains(got.Err.Error(), "TRYAGAIN") {
 			t.Fatalf("%s while it moves: %+v", what, got)
 		}
@@ -119,17 +119,17 @@ func TestState_I16_P14_ASlotThatMoves_Lab(t *testing.T) {
 	want(t, "Rehearse", x.Rehearse(ctx, lettucecompat.RehearseRequest{Key: "k", Fenced: true}), nil)
 	a.releases()
 	want(t, "the lock", cc.Exists(ctx, "k").Val(), int64(0))
-	want(t, "more units while it moves", u.State(ctx, u.units(3, 3, 4)).Outcome, failed)
-	want(t, "more units, which a call may give", u.State(ctx, u.units(3, 4, 4)).Outcome, failed)
-	want(t, "more units than are free", u.State(ctx, u.units(3, 5, 5)).Outcome, failed)
+	want(t, "more units while it moves", u.Do(ctx, u.units(3, 3, 4)).Outcome, failed)
+	want(t, "more units, which a call may give", u.Do(ctx, u.units(3, 4, 4)).Outcome, failed)
+	want(t, "more units than are free", u.Do(ctx, u.units(3, 5, 5)).Outcome, failed)
 	want(t, "fields of the lock: its header and two records", cc.HLen(ctx, u.key).Val(), int64(3))
 	less := u.units(3, 3, 3)
 	less.KeepOf, less.WantOf = 7, 5
-	want(t, "the same units of a lesser capacity", u.State(ctx, less).Outcome, failed)
+	want(t, "the same units of a lesser capacity", u.Do(ctx, less).Outcome, failed)
 	want(t, "renew units", u.renewsUnits(u.unit, 3).Outcome, ok)
-	u.wants("renew by a statement", has, u.units(3, 3, 3))
+	u.wants("renew by a command", has, u.units(3, 3, 3))
 	u.wants("shrink", has, u.units(3, 1, 1))
-	want(t, "place beside units", u.State(ctx, u.units(1, 1, 1, again)).Outcome, failed)
+	want(t, "place beside units", u.Do(ctx, u.units(1, 1, 1, again)).Outcome, failed)
 	released, err := x.ForceRelease(ctx, "{k}units", false)
 	if err != nil || len(released) != 2 {
 		t.Errorf("ForceRelease: %v, %v", released, err)
@@ -194,7 +194,7 @@ func TestACL_EachRightIsNeeded(t *testing.T) {
 	x.waits(0)
 	a.contended()
 	want(t, "rehearsal of a held lock", rehearse(a.Client), nil)
-	a.wantWord("turn", a.turn(), waits)
+	a.wantWord("yield", a.yield(), waits)
 	x.called()
 	x.wantWord("renew", x.state(unit, 1, 1), has)
 	want(t, "batch", x.Renew(ctx, []lettucecompat.Renewal{{Key: "k", Field: x.field(x.unit), Lease: lease}}, 0)[0].Outcome, ok)
@@ -254,8 +254,8 @@ func TestState_P14_TheOwnChannelIsRequired(t *testing.T) {
 	w := <-a.warns
 	want(t, "warning", w.Kind, lettucecompat.WarnChannelRefused)
 	want(t, "listening", a.Listening(), false)
-	for what, err := range map[string]error{"ask": a.ask().Err, "rehearsal": a.Rehearse(ctx, lettucecompat.RehearseRequest{Key: "k"})} {
-		if !lettucecompat.Permanent(err) || !strings.Contains(err.Error(), "NOPERM") || what == "ask" && !strings.Contains(err.Error(), "anteroom:client:a") {
+	for what, err := range map[string]error{"acquire": a.acquire().Err, "rehearsal": a.Rehearse(ctx, lettucecompat.RehearseRequest{Key: "k"})} {
+		if !lettucecompat.Permanent(err) || !strings.Contains(err.Error(), "NOPERM") || what == "acquire" && !strings.Contains(err.Error(), "anteroom:client:a") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -269,7 +269,7 @@ func TestState_P14_TheOwnChannelIsRequired(t *testing.T) {
 	}
 	watchConfirmed(t, a.Client, "k") // a connection is there
 	a.Reconnect()
-	eventually(t, "it continues", func() bool { return a.ask().Outcome == ok })
+	eventually(t, "it continues", func() bool { return a.acquire().Outcome == ok })
 }
 
 // TestState_P14_WhoMayNotPublish: is refused where it would have to wait. What it has it gives back, and who is called by
@@ -281,7 +281,7 @@ func TestState_P14_WhoMayNotPublish(t *testing.T) {
 	rdb := b.user(t, "~*", "+@all", "-publish")
 	a, y, x := newPeer(t, rdb, "a"), newPeer(t, rdb, "y"), b.peer(t, "x")
 	a.takes()
-	if got := y.ask(); got.Outcome != failed || !lettucecompat.Permanent(got.Err) || !strings.Contains(got.Err.Error(), "publish") {
+	if got := y.acquire(); got.Outcome != failed || !lettucecompat.Permanent(got.Err) || !strings.Contains(got.Err.Error(), "publish") {
 		t.Fatalf("%+v", got)
 	}
 	y.wantWord("try", y.try(), wordRefused)
@@ -305,7 +305,7 @@ func TestState_AValueOfAnotherTypeAtTheLine(t *testing.T) {
 		a := b.peer(t, "a")
 		a.takes()
 		b.raw.Set(ctx, lineOfK, "mine", 0)
-		for what, got := range map[string]lettucecompat.Answer{"release": a.release(), "turn": a.turn(), "ask": a.ask()} {
+		for what, got := range map[string]lettucecompat.Answer{"release": a.release(), "yield": a.yield(), "acquire": a.acquire()} {
 			if got.Outcome != failed || !lettucecompat.Permanent(got.Err) || !strings.Contains(got.Err.Error(), "WRONGTYPE") {
 				t.Errorf("%s: %+v", what, got)
 			}
@@ -323,7 +323,7 @@ func TestState_AFullMemory(t *testing.T) {
 	a.takes()
 	x.waits(0)
 	b.raw.ConfigSet(ctx, "maxmemory", "1")
-	for what, got := range map[string]lettucecompat.Answer{"ask": y.ask(), "confirm": x.confirm()} {
+	for what, got := range map[string]lettucecompat.Answer{"acquire": y.acquire(), "confirm": x.confirm()} {
 		if got.Outcome != failed || !lettucecompat.Transient(got.Err) {
 			t.Fatalf("%s: %+v", what, got)
 		}
@@ -345,15 +345,15 @@ func TestState_ATurnThatCannotWaitInLine(t *testing.T) {
 	b := onReal(t, nil)
 	a := newPeer(t, b.user(t, "&*", "+@all", "%RW~k", "%R~"+lineOfK), "a")
 	b.put(t, "k", hash{a.field(first): "1"}, time.Minute)
-	s := a.statement(unit, 0, 1)
+	s := a.command(unit, 0, 1)
 	s.Since = first
 	b.put(t, "k", hash{"you:1": "1"}, time.Minute)
-	got := a.State(ctx, s)
+	got := a.Do(ctx, s)
 	if got.Outcome == failed { // the server refuses the script as a whole
 		b.wantHash(t, "k", hash{a.field(first): "1", "you:1": "1"})
 		return
 	}
-	a.wantWord("turn", got, wordRefused)
+	a.wantWord("yield", got, wordRefused)
 	b.wantHash(t, "k", hash{"you:1": "1"})
 }
 
@@ -389,10 +389,10 @@ func TestState_I2_AnErrorLeavesThePlace(t *testing.T) {
 		if missing == "hget" {
 			want(t, "confirm", x.confirm().Outcome, failed)
 		}
-		want(t, "leave", x.leave().Outcome, failed)
+		want(t, "cancel", x.cancel().Outcome, failed)
 		b.wantHash(t, lineOfK, line)
 		must2(b.raw.Do(ctx, "acl", "setuser", "worker", "+"+missing).Result())
-		x.wantWord("leave", x.leave(), hasNothing)
+		x.wantWord("cancel", x.cancel(), hasNothing)
 		want(t, "line", b.raw.Exists(ctx, lineOfK).Val(), int64(0))
 	}
 }
@@ -405,10 +405,10 @@ func TestState_P13_ATryAtAReadOnlyServer(t *testing.T) {
 	a.takes()
 	x.waits(0)
 	must2(b.raw.Do(ctx, "replicaof", "127.0.0.1", "1").Result())
-	want(t, "leave", x.leave().Outcome, failed)
+	want(t, "cancel", x.cancel().Outcome, failed)
 	want(t, "try", x.try().Outcome, failed)
 	must2(b.raw.Do(ctx, "replicaof", "no", "one").Result())
-	x.wantWord("leave", x.leave(), hasNothing)
+	x.wantWord("cancel", x.cancel(), hasNothing)
 	want(t, "line", b.raw.Exists(ctx, lineOfK).Val(), int64(0))
 }
 
@@ -424,8 +424,8 @@ func TestRehearse_RenamedCommands(t *testing.T) {
 			want(t, "missed", err != nil, needed)
 			b.nothingLeft(t)
 			if !needed {
-				want(t, "ask", c.State(ctx, asks("k", 1)).Word, has)
-				want(t, "release", c.State(ctx, gives("k", 1)).Word, hasNothing)
+				want(t, "acquire", c.Do(ctx, asks("k", 1)).Word, has)
+				want(t, "release", c.Do(ctx, gives("k", 1)).Word, hasNothing)
 			}
 		})
 	}
@@ -443,11 +443,11 @@ func TestState_NoCommandIsNewerThan62(t *testing.T) {
 	y.waits(1)
 	b.put(t, "k", hash{"you:1": "1"}, time.Minute)
 	y.wantWord("confirm", y.confirm(), waits)
-	a.wantWord("turn", a.turn(), waits)
+	a.wantWord("yield", a.yield(), waits)
 	must2(a.Inspect(ctx, "k", false))
 	must2(a.ForceRelease(ctx, "k", false))
 	x.unit = x.wantWord("confirm", x.confirm(), has).Unit
-	s := x.statement(unit, 0, 0)
+	s := x.command(unit, 0, 0)
 	s.Mark = time.Second
 	x.says(s)
 	for name := range b.real.Stats(t) {

@@ -28,7 +28,7 @@ func TestRTT_LateAnswersDoNotCount(t *testing.T) {
 				time.AfterFunc(4*time.Second, b.net.Heal)
 				r := asks("k", 1)
 				r.MayBeHeld = own
-				if o := c.State(ctx, r).Outcome; own != (o == ok) { // its caller is held until it comes
+				if o := c.Do(ctx, r).Outcome; own != (o == ok) { // its caller is held until it comes
 					t.Errorf("the outcome is %v", o)
 				}
 				time.Sleep(10 * time.Second)
@@ -46,7 +46,7 @@ func TestRTT_IsKeptByAllSenders(t *testing.T) {
 	c := onMini(t).client(t)
 	var wg sync.WaitGroup
 	for range 50 {
-		wg.Go(func() { c.State(ctx, asks("k", 1)) })
+		wg.Go(func() { c.Do(ctx, asks("k", 1)) })
 		wg.Go(func() { c.Renew(ctx, []lettucecompat.Renewal{{Key: "x", Field: me(1), Lease: time.Second}}, 0) })
 		wg.Go(func() { _ = lettucecompat.RTT(c) })
 	}

@@ -60,9 +60,9 @@ func newScript(channels, dialect, name string) *script {
 // abandoned, and a hook may keep a command and its context for as long as it likes.
 type scriptRequest struct {
 	request
-	command command
-	list    [1]*command // request.cmds
-	args    [15]any     // of the command, as far as there is room: all but a last token and a mark
+	cmd  redisCmd
+	list [1]*redisCmd // request.cmds
+	args [15]any      // of the command, as far as there is room: all but a last token and a mark
 }
 
 // newScriptRequest makes one of s about the lock key; line is the key of its line, or key again to do without it and the fencing
@@ -75,8 +75,8 @@ func newScriptRequest(s *script, key, line, fence string, argv ...any) *scriptRe
 		args[2] = 3
 		args = append(args, fence)
 	}
-	k.command.setScript(s, key, append(args, argv...))
-	k.list[0] = &k.command
+	k.cmd.setScript(s, key, append(args, argv...))
+	k.list[0] = &k.cmd
 	k.cmds = k.list[:]
 	return k
 }
@@ -88,10 +88,10 @@ func batchArgs(s *script, keys, most int) []any {
 	return append(make([]any, 0, 3+most), "evalsha", s.sha, keys)
 }
 
-// newBatchCommand is the command of newScriptRequest for arguments that are complete. All are strings but the number
+// newBatchCmd is the command of newScriptRequest for arguments that are complete. All are strings but the number
 // of keys.
-func newBatchCommand(s *script, key string, args []any) *command {
-	c := new(command)
+func newBatchCmd(s *script, key string, args []any) *redisCmd {
+	c := new(redisCmd)
 	c.setScript(s, key, args)
 	return c
 }

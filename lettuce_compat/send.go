@@ -35,7 +35,7 @@ func (c *Client) send(t *roundTrip) {
 
 // sendOne lets the user's client route the command. A cluster client obeys MOVED and ASK by itself, which repeats
 // nothing: the node that answers so has not executed it.
-func (c *Client) sendOne(ctx context.Context, cmd *command) {
+func (c *Client) sendOne(ctx context.Context, cmd *redisCmd) {
 	process(ctx, c.rdb, cmd)
 	if c.route != nil && !c.routed.Load() && classify(cmd.Err()) < classUnreachable { // else asking would be I/O
 		_, _ = c.node(ctx, cmd.key)
@@ -54,7 +54,7 @@ func (c *Client) sendOne(ctx context.Context, cmd *command) {
 
 // process executes one command and leaves its error on it, even if the user's client is a wrapper that only returns
 // it.
-func process(ctx context.Context, node endpoint, cmd *command) {
+func process(ctx context.Context, node endpoint, cmd *redisCmd) {
 	if err := node.Process(ctx, cmd); err != nil && cmd.Err() == nil {
 		cmd.SetErr(err)
 	}
@@ -63,7 +63,7 @@ func process(ctx context.Context, node endpoint, cmd *command) {
 // sendMany sends a pipeline to one node. On a cluster it goes through the node's own client: the cluster client's
 // pipelines send commands again after a redirection, and then leave the first error on a command whose second reply
 // was lost.
-func (c *Client) sendMany(ctx context.Context, cmds []*command) {
+func (c *Client) sendMany(ctx context.Context, cmds []*redisCmd) {
 	node, err := c.node(ctx, cmds[0].key)
 	if err != nil {
 		for _, cmd := range cmds {
@@ -72,7 +72,7 @@ func (c *Client) sendMany(ctx context.Context, cmds []*command) {
 		return
 	}
 	c.pipeline(ctx, node, cmds)
-	if missing := selectCommands(cmds, noScript); len(missing) > 0 {
+	if missing := selectCmds(cmds, noScript); len(missing) > 0 {
 		loaded := map[*script]bool{}
 		for _, cmd := range missing {
 			if !loaded[cmd.script] {
@@ -85,7 +85,7 @@ func (c *Client) sendMany(ctx context.Context, cmds []*command) {
 	}
 	// What is left is rare: a cluster that is being reshaped, or a script cache that was flushed again meanwhile.
 	// Each of these was refused unexecuted.
-	for _, cmd := range selectCommands(cmds, refusedUnexecuted) {
+	for _, cmd := range selectCmds(cmds, refusedUnexecuted) {
 		if ctx.Err() != nil {
 			return
 		}
@@ -95,7 +95,7 @@ func (c *Client) sendMany(ctx context.Context, cmds []*command) {
 }
 
 // pipeline sends cmds in one round trip. Each command carries its own error after.
-func (c *Client) pipeline(ctx context.Context, node endpoint, cmds []*command) {
+func (c *Client) pipeline(ctx context.Context, node endpoint, cmds []*redisCmd) {
 	_, err := node.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for _, cmd := range cmds {
 			if err := p.Process(ctx, cmd); err != nil {
@@ -117,11 +117,11 @@ func (c *Client) pipeline(ctx context.Context, node endpoint, cmds []*command) {
 // load stores a script on a node for good: servers from 7.4 on forget, in time, the scripts that came by EVAL. A
 // failure shows in the next EVALSHA.
 func (c *Client) load(ctx context.Context, node endpoint, s *script) {
-	_ = node.Process(ctx, newCommand(0, "script", "load", s.source))
+	_ = node.Process(ctx, newRedisCmd(0, "script", "load", s.source))
 }
 
-func selectCommands(cmds []*command, keep func(*command) bool) []*command {
-	var out []*command
+func selectCmds(cmds []*redisCmd, keep func(*redisCmd) bool) []*redisCmd {
+	var out []*redisCmd
 	for _, cmd := range cmds {
 		if keep(cmd) {
 			out = append(out, cmd)
@@ -131,13 +131,13 @@ func selectCommands(cmds []*command, keep func(*command) bool) []*command {
 }
 
 // noScript reports whether the node did not know the command's script. Nothing ran.
-func noScript(cmd *command) bool {
+func noScript(cmd *redisCmd) bool {
 	return cmd.script != nil && redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT")
 }
 
 // refusedUnexecuted reports whether the command was refused by a node that is not its owner, or that did not know
 // the script.
-func refusedUnexecuted(cmd *command) bool {
+func refusedUnexecuted(cmd *redisCmd) bool {
 	_, moved := redis.IsMovedError(cmd.Err())
 	_, ask := redis.IsAskError(cmd.Err())
 	return moved || ask || noScript(cmd)

@@ -69,7 +69,7 @@ func newSender(c *Client, limit int, solo bool) *sender {
 // request is what one caller waits for: one command, or several of a batch that goes to a cluster node.
 type request struct {
 	ctx     context.Context // the caller's; only its values travel on
-	cmds    []*command
+	cmds    []*redisCmd
 	wait    *waitFor      // set: a renewal whose replicas are waited for
 	timeout time.Duration // after which its caller is free
 	end     time.Time     // when that is
@@ -109,7 +109,7 @@ type roundTripContext struct {
 func (c *roundTripContext) Deadline() (time.Time, bool) { return c.end, true }
 
 // do sends r, now, and waits until it is answered (nil), ctx ends, or timeout (0: Options.CommandTimeout) passes.
-// After an error r is not written any more if it was not yet; command.result says which. The caller is free
+// After an error r is not written any more if it was not yet; redisCmd.result says which. The caller is free
 // immediately, whatever the connection does.
 func (s *sender) do(ctx context.Context, r *request, now time.Time, timeout time.Duration) error {
 	defer s.c.exit()
@@ -175,7 +175,7 @@ func (s *sender) runInline(t *roundTrip, r *request) error {
 	s.endLocked(t)
 	s.startLocked(len(s.queue) + 1)
 	s.mu.Unlock()
-	if slices.ContainsFunc(r.cmds, func(c *command) bool {
+	if slices.ContainsFunc(r.cmds, func(c *redisCmd) bool {
 		return c.state.Load() == cmdWithdrawn || classify(c.Err()) >= classUnreachable && !time.Now().Before(r.end)
 	}) {
 		s.c.relocate()
@@ -186,7 +186,7 @@ func (s *sender) runInline(t *roundTrip, r *request) error {
 
 // neverRecovered makes a panic of the user's client, of a hook for example, end the process here as it does on a
 // goroutine of the sender. A caller that recovers, as net/http does, would leave its lock without the
-// statement that was under way: locked for good.
+// command that was under way: locked for good.
 func neverRecovered() {
 	if p := recover(); p != nil {
 		text := fmt.Sprintf("%v [on a goroutine that called Anteroom]\n\n%s", p, debug.Stack())

@@ -48,11 +48,11 @@ func TestCloseEndsWhenTheLastQueuedCallIsLeft(t *testing.T) {
 		for range 5 { // as many as may be given up before new requests wait
 			r := asks("blocker", 1)
 			r.Timeout = 10 * time.Millisecond
-			c.State(ctx, r)
+			c.Do(ctx, r)
 		}
 		leaving, leave := context.WithCancel(ctx)
 		left := make(chan struct{})
-		go func() { c.State(leaving, asks("k", 2)); close(left) }()
+		go func() { c.Do(leaving, asks("k", 2)); close(left) }()
 		synctest.Wait()
 		want(t, "queued", lettucecompat.Queued(c), 1)
 		closed := make(chan time.Duration)
@@ -100,11 +100,11 @@ func TestScriptFlush(t *testing.T) {
 		c := b.client(t)
 		for i := range 3 {
 			b.raw.ScriptFlush(ctx)
-			want(t, "acquire", c.State(ctx, asks("k", i)).Word, has)
+			want(t, "acquire", c.Do(ctx, asks("k", i)).Word, has)
 			b.raw.ScriptFlush(ctx)
 			want(t, "renew", c.Extend(ctx, renews("k", i), 0).Outcome, ok)
 			b.raw.ScriptFlush(ctx)
-			want(t, "release", c.State(ctx, gives("k", i)).Word, hasNothing)
+			want(t, "release", c.Do(ctx, gives("k", i)).Word, hasNothing)
 		}
 	})
 }
@@ -119,11 +119,11 @@ func TestWire_I7_QueuedIsNeverSent(t *testing.T) {
 		c := b.client(t, oneSlot, func(o *lettucecompat.Options) { o.CommandTimeout = time.Minute })
 		warm(t, c)
 		first := make(chan lettucecompat.Answer, 1)
-		go func() { first <- c.State(ctx, asks("blocker", 1)) }()
+		go func() { first <- c.Do(ctx, asks("blocker", 1)) }()
 		<-gate.arrived
 		cctx, cancel := context.WithCancel(ctx)
 		second := make(chan lettucecompat.Answer, 1)
-		go func() { second <- c.State(cctx, asks("k", 2)) }()
+		go func() { second <- c.Do(cctx, asks("k", 2)) }()
 		synctest.Wait()
 		want(t, "queued", lettucecompat.Queued(c), 1)
 		cancel()
@@ -147,18 +147,18 @@ func TestWire_I7_AbandonedAreBounded(t *testing.T) {
 		b.rdb.AddHook(gate)
 		c := b.client(t, oneSlot, func(o *lettucecompat.Options) { o.CommandTimeout = 10 * time.Millisecond })
 		for range 20 {
-			c.State(ctx, asks("blocker", 1))
+			c.Do(ctx, asks("blocker", 1))
 		}
 		live, total := lettucecompat.RoundTrips(c)
 		want(t, "live", live, 0)
 		want(t, "total", total, 5)
 		want(t, "sent", len(gate.arrived), 5)
-		want(t, "beyond", c.State(ctx, asks("k", 2)).Outcome, failed)
+		want(t, "beyond", c.Do(ctx, asks("k", 2)).Outcome, failed)
 		gate.open()
 		synctest.Wait()
 		_, total = lettucecompat.RoundTrips(c)
 		want(t, "total", total, 0)
-		want(t, "after", c.State(ctx, asks("k", 3)).Outcome, ok)
+		want(t, "after", c.Do(ctx, asks("k", 3)).Outcome, ok)
 	})
 }
 
@@ -173,7 +173,7 @@ func TestWire_I8_RenewalsHaveTheirOwnCapacity(t *testing.T) {
 		warm(t, c)
 		b.put(t, "k", hash{me(1): "1"}, time.Second)
 		replies := make(chan lettucecompat.Answer, 1)
-		go func() { replies <- c.State(ctx, asks("blocker", 1)) }()
+		go func() { replies <- c.Do(ctx, asks("blocker", 1)) }()
 		<-gate.arrived
 		start := time.Now()
 		want(t, "renewal", c.Renew(ctx, []lettucecompat.Renewal{{Key: "k", Field: me(1), Lease: time.Minute}}, 0)[0].Outcome, ok)
@@ -193,13 +193,13 @@ func TestCloseRefusesAndWaits(t *testing.T) {
 		w := c.Watch("k")
 		defer w.Close()
 		replies := make(chan lettucecompat.Answer, 1)
-		go func() { replies <- c.State(ctx, asks("blocker", 1)) }()
+		go func() { replies <- c.Do(ctx, asks("blocker", 1)) }()
 		<-gate.arrived
 		start := time.Now()
 		c.Close()
 		want(t, "waited for the command under way", time.Since(start), time.Second)
 		<-w.C()
-		got := c.State(ctx, asks("k", 1))
+		got := c.Do(ctx, asks("k", 1))
 		want(t, "outcome", got.Outcome, failed)
 		want(t, "error", got.Err, lettucecompat.ErrClosed)
 		want(t, "renew", c.Extend(ctx, lettucecompat.Renewal{Key: "k", Field: me(1)}, 0).Err, lettucecompat.ErrClosed)
@@ -224,14 +224,14 @@ func TestObservers(t *testing.T) {
 	c := b.client(t, func(o *lettucecompat.Options) {
 		o.OnCommand = func(s lettucecompat.CommandStat) { stats = append(stats, s) }
 	})
-	c.State(ctx, asks("k", 1))
-	c.State(ctx, asks("k", 2))
+	c.Do(ctx, asks("k", 1))
+	c.Do(ctx, asks("k", 2))
 	c.Renew(ctx, []lettucecompat.Renewal{{Key: "k", Field: me(1), Lease: time.Second}, {Key: "x", Field: me(1), Lease: time.Second}}, 0)
-	c.State(ctx, gives("k", 1))
+	c.Do(ctx, gives("k", 1))
 	if err := c.Ping(ctx, 0); err != nil {
 		t.Fatal(err)
 	}
-	wants := []lettucecompat.CommandStat{{Name: "ask", Outcome: ok}, {Name: "ask", Outcome: ok}, {Name: "renew", Outcome: gone}, {Name: "release", Outcome: ok}, {Name: "ping", Outcome: ok}}
+	wants := []lettucecompat.CommandStat{{Name: "acquire", Outcome: ok}, {Name: "acquire", Outcome: ok}, {Name: "renew", Outcome: gone}, {Name: "release", Outcome: ok}, {Name: "ping", Outcome: ok}}
 	want(t, "commands", len(stats), len(wants))
 	for i := range wants {
 		if stats[i].Duration <= 0 || stats[i].Name != wants[i].Name || stats[i].Outcome != wants[i].Outcome {
@@ -266,7 +266,7 @@ func TestWire_I12_NoGoroutineWhenIdle(t *testing.T) {
 		before := headcount.Bubble()
 		done := make(chan lettucecompat.Word, 100)
 		for i := range 100 {
-			go func() { done <- c.State(ctx, gives(fmt.Sprintf("k%d", i), 1)).Word }()
+			go func() { done <- c.Do(ctx, gives(fmt.Sprintf("k%d", i), 1)).Word }()
 		}
 		for range 100 {
 			want(t, "word", <-done, lost)

@@ -39,13 +39,13 @@ func TestWire_I3_GoneOnlyFromMaster(t *testing.T) {
 		mark.Mark = time.Second
 		leave := asks(key, 2)
 		leave.Want = 0
-		for what, s := range map[string]lettucecompat.Statement{
-			"release": gives(key, 1), "fenced release": keep, "mark": mark, "turn": turn, "confirm": confirm, "renew": renew, "leave": leave,
+		for what, s := range map[string]lettucecompat.Command{
+			"release": gives(key, 1), "fenced release": keep, "mark": mark, "yield": turn, "confirm": confirm, "renew": renew, "cancel": leave,
 		} {
-			if key == "string" && (what == "leave" || s.Have == place || s.Keep > 0) {
+			if key == "string" && (what == "cancel" || s.Have == place || s.Keep > 0) {
 				continue // no lock: that is an error of its own
 			}
-			got := c.State(ctx, s)
+			got := c.Do(ctx, s)
 			want(t, key+": "+what, got.Outcome, failed)
 			if key != "string" {
 				want(t, key+": "+what+": class", lettucecompat.Classify(got.Err), lettucecompat.ClassTransient)
@@ -56,7 +56,7 @@ func TestWire_I3_GoneOnlyFromMaster(t *testing.T) {
 			t.Fatalf("%s: a replica concluded gone", key)
 		}
 	}
-	want(t, "ask", c.State(ctx, asks("free", 2)).Outcome, failed)
+	want(t, "acquire", c.Do(ctx, asks("free", 2)).Outcome, failed)
 	_, err := c.ForceRelease(ctx, "missing", false)
 	want(t, "force", lettucecompat.Classify(err), lettucecompat.ClassTransient)
 }
@@ -108,10 +108,10 @@ func TestACLWithoutPermissions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b.raw.ScriptFlush(ctx)
 			c := newClient(t, b.user(t, rules...))
-			got := c.State(ctx, asks("k", 1))
+			got := c.Do(ctx, asks("k", 1))
 			if name == "without loading scripts" { // EVAL does it
 				want(t, "outcome", got.Outcome, ok)
-				c.State(ctx, gives("k", 1))
+				c.Do(ctx, gives("k", 1))
 				return
 			}
 			want(t, "outcome", got.Outcome, failed)
@@ -126,7 +126,7 @@ func TestWrongPassword(t *testing.T) {
 	b := onReal(t, nil)
 	rdb := redis.NewClient(options(b.real.Addr(), b.net.Dial, func(o *redis.Options) { o.Username, o.Password = "nobody", "wrong" }))
 	defer rdb.Close()
-	got := newClient(t, rdb).State(ctx, asks("k", 1))
+	got := newClient(t, rdb).Do(ctx, asks("k", 1))
 	want(t, "outcome", got.Outcome, failed)
 	want(t, "permanent", lettucecompat.Permanent(got.Err), true)
 }
@@ -135,16 +135,16 @@ func TestOutOfMemory(t *testing.T) {
 	t.Parallel()
 	b := onReal(t, nil)
 	c := b.client(t)
-	want(t, "acquire", c.State(ctx, fenced("held", 1)).Outcome, ok)
+	want(t, "acquire", c.Do(ctx, fenced("held", 1)).Outcome, ok)
 	b.raw.ConfigSet(ctx, "maxmemory", "1")
-	for _, r := range []lettucecompat.Statement{asks("k", 2), fenced("k", 3), asks("held", 4)} {
-		got := c.State(ctx, r)
+	for _, r := range []lettucecompat.Command{asks("k", 2), fenced("k", 3), asks("held", 4)} {
+		got := c.Do(ctx, r)
 		want(t, "outcome", got.Outcome, failed)
 		want(t, "class", lettucecompat.Classify(got.Err), lettucecompat.ClassTransient)
 		b.wantHash(t, "k", hash{})
 	}
 	want(t, "renewals go on", c.Extend(ctx, lettucecompat.Renewal{Key: "held", Field: me(1), Lease: time.Minute}, 0).Outcome, ok)
-	want(t, "releases go on", c.State(ctx, givesFenced("held", 1)).Outcome, ok)
+	want(t, "releases go on", c.Do(ctx, givesFenced("held", 1)).Outcome, ok)
 }
 
 // TestReplicas: Extend says how many have confirmed, and gives nothing back.
@@ -152,7 +152,7 @@ func TestReplicas(t *testing.T) {
 	t.Parallel()
 	b := onReal(t, []string{"--repl-diskless-sync-delay", "0"})
 	c := b.client(t)
-	want(t, "ask", c.State(ctx, fenced("k", 1)).Word, has)
+	want(t, "acquire", c.Do(ctx, fenced("k", 1)).Word, has)
 	r := synced("k", 1)
 	r.ReplicaTimeout = 50 * time.Millisecond
 	got := c.Extend(ctx, r, 0)

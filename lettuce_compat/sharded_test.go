@@ -23,7 +23,7 @@ func sharded(t *testing.T, nodes *testredis.Cluster, id string, change ...func(*
 		o.Dialect, o.CommandTimeout = lettucecompat.Redisson, pace.Scale(time.Second)
 	}}, change...)...)
 	eventually(t, "the layout", func() bool {
-		p.State(ctx, asks("warm", 1))
+		p.Do(ctx, asks("warm", 1))
 		return p.Shard("k") != fmt.Sprintf("slot-%d", lettucecompat.KeySlot("k"))
 	})
 	return p
@@ -48,7 +48,7 @@ func TestSharded_Lab(t *testing.T) {
 		channel := "redisson_lock__channel:{" + key + "}"
 		node := nodes.Master(nodes.Slot(key))
 		used[node] = true
-		want(t, "ask", c.State(ctx, asks(key, i)).Word, has)
+		want(t, "acquire", c.Do(ctx, asks(key, i)).Word, has)
 		w := watchConfirmed(t, c.Client, key)
 		want(t, "subscribers", subscribers(t, node, channel), int64(1))
 		ps := node.Client(t).SSubscribe(ctx, channel)
@@ -58,7 +58,7 @@ func TestSharded_Lab(t *testing.T) {
 		if info, err := c.Inspect(ctx, key, false); err != nil || info.Subscribers != 2 {
 			t.Fatalf("%+v, %v", info, err)
 		}
-		want(t, "release", c.State(ctx, gives(key, i)).Word, hasNothing)
+		want(t, "release", c.Do(ctx, gives(key, i)).Word, hasNothing)
 		signal(t, "release", w.C())
 		if m, err := ps.ReceiveMessage(ctx); err != nil || m.Payload != "0" || m.Channel != channel {
 			t.Fatal(m, err)
@@ -182,12 +182,12 @@ func TestSharded_NamesThatRedissonCannotUse_Lab(t *testing.T) {
 			if allowed := d == lettucecompat.DesignDocument || tagged || !strings.ContainsAny(key, "{}"); allowed != (err == nil) {
 				t.Errorf("%v: %.20q: %v", d, key, err)
 			}
-			got := c.State(ctx, asks(key, 0))
+			got := c.Do(ctx, asks(key, 0))
 			if err == nil && got.Outcome != ok || err != nil && (got.Outcome != failed || !lettucecompat.Permanent(got.Err)) {
 				t.Errorf("%v: %.20q: %+v", d, key, got)
 			}
 			if err == nil {
-				want(t, "release", c.State(ctx, gives(key, 0)).Word, hasNothing)
+				want(t, "release", c.Do(ctx, gives(key, 0)).Word, hasNothing)
 			}
 			want(t, "on a single server", single.CheckKey(key), nil)
 		}
@@ -215,7 +215,7 @@ func TestSharded_AWatchThatIsClosedImmediately_Lab(t *testing.T) {
 	nodes := testredis.StartCluster(t, 1, 0)
 	g := gated{nodes.Client(t), make(chan struct{}), make(chan struct{})}
 	c := newClient(t, g, func(o *lettucecompat.Options) { o.ClientID, o.Dialect = ourUUID, lettucecompat.Redisson })
-	want(t, "acquire", c.State(ctx, asks("warm", 1)).Outcome, ok) // the layout is known
+	want(t, "acquire", c.Do(ctx, asks("warm", 1)).Outcome, ok) // the layout is known
 	w := c.Watch("gone")
 	<-g.asked
 	w.Close()

@@ -97,7 +97,7 @@ func (s *unitsSim) disturbed(p float64) bool  { return s.faults && s.chance(p) }
 func (s *unitsSim) delay(some ...int64) int64 { return some[s.rng.IntN(len(some))] }
 func (s *unitsSim) violated(f string, a ...any) {
 	if s.found == "" {
-		s.found = fmt.Sprintf("at %d, after %d statements: ", s.now, s.evals) + fmt.Sprintf(f, a...)
+		s.found = fmt.Sprintf("at %d, after %d commands: ", s.now, s.evals) + fmt.Sprintf(f, a...)
 	}
 }
 
@@ -111,8 +111,8 @@ func loadSim(t testing.TB, rdb *redis.Client, replacements ...string) string {
 	return sha
 }
 
-// simulate plays so many statements, or until something is violated. It returns what.
-func simulate(rdb *redis.Client, sha string, m mode, seed uint64, wrong string, statements int) string {
+// simulate plays so many commands, or until something is violated. It returns what.
+func simulate(rdb *redis.Client, sha string, m mode, seed uint64, wrong string, commands int) string {
 	rdb.FlushDB(ctx)
 	s := &unitsSim{
 		mode: m, rdb: rdb, sha: sha, key: "k", wrong: wrong, now: 1_000_000,
@@ -154,7 +154,7 @@ func simulate(rdb *redis.Client, sha string, m mode, seed uint64, wrong string, 
 	if s.faults {
 		bound = boundFaults
 	}
-	for s.found == "" && s.evals < statements {
+	for s.found == "" && s.evals < commands {
 		e := heap.Pop(&s.events).(event)
 		s.now = max(s.now, e.at)
 		e.do()
@@ -193,7 +193,7 @@ func (s *unitsSim) disturb() {
 }
 
 // state runs the script, delivers what it publishes, and returns the answer.
-func (s *unitsSim) state(c *lettucecompat.Client, st lettucecompat.Statement) lettucecompat.Answer {
+func (s *unitsSim) state(c *lettucecompat.Client, st lettucecompat.Command) lettucecompat.Answer {
 	s.evals++
 	args := append([]any{"evalsha", s.sha, 2}, lettucecompat.UnitsArgs(c, st)...)
 	if st.Terms.Fenced {

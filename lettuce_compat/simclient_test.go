@@ -107,7 +107,7 @@ func (c *simClient) lose() {
 	c.forgetCalls()
 }
 
-// forgetCalls: no call of a statement that was sent counts any more.
+// forgetCalls: no call of a command that was sent counts any more.
 func (c *simClient) forgetCalls() {
 	if c.wrong != "an old call counts" {
 		c.sentAt = map[uint64]int64{}
@@ -204,7 +204,7 @@ func (c *simClient) step() {
 // send states what it keeps and wants.
 func (c *simClient) send(keep int64, target *simTarget) {
 	c.n++
-	st := lettucecompat.Statement{Key: c.key, N: c.n, Since: c.since, Keep: keep, Want: keep, Terms: c.terms, LastToken: c.token + c.handed}
+	st := lettucecompat.Command{Key: c.key, N: c.n, Since: c.since, Keep: keep, Want: keep, Terms: c.terms, LastToken: c.token + c.handed}
 	if target != nil {
 		st.Want, st.Again = target.want, target.again
 	}
@@ -239,14 +239,14 @@ func (c *simClient) send(keep int64, target *simTarget) {
 	default:
 		c.after(c.delay(1, 1, 1, 2, 4), lands)
 	}
-	if c.wrong == "a statement is sent twice" && c.chance(.05) {
+	if c.wrong == "a command is sent twice" && c.chance(.05) {
 		c.after(c.between(10, 3*simLease), lands)
 	}
 	c.after(simTimeout, func() { c.timeout(epoch, f) })
 }
 
-// lands is when Redis gets a statement, also that of a process that crashed.
-func (c *simClient) lands(epoch int, client *lettucecompat.Client, st lettucecompat.Statement, f *simFlight) {
+// lands is when Redis gets a command, also that of a process that crashed.
+func (c *simClient) lands(epoch int, client *lettucecompat.Client, st lettucecompat.Command, f *simFlight) {
 	a := c.state(client, st)
 	if a.Units == all && a.Token > 0 {
 		c.writers = append(c.writers, writer{a.Token, c.id})
@@ -274,7 +274,7 @@ func (c *simClient) timeout(epoch int, f *simFlight) {
 	}
 }
 
-// answered takes in the answer to the last statement. writers is how many grants to writers were before it.
+// answered takes in the answer to the last command. writers is how many grants to writers were before it.
 func (c *simClient) answered(epoch int, f *simFlight, a lettucecompat.Answer, writers int) {
 	switch {
 	case epoch != c.epoch:
@@ -379,7 +379,7 @@ func (c *simClient) onCalled(n uint64, words []string) {
 	token, _ := strconv.ParseInt(words[4], 10, 64)
 	s, sent := c.sentAt[n]
 	old := c.now >= s+simCall/2
-	if c.wrong == "a call counts from the last statement" {
+	if c.wrong == "a call counts from the last command" {
 		for _, at := range c.sentAt {
 			s, old = max(s, at), false
 		}

@@ -15,7 +15,7 @@ type simMutant struct {
 
 // simMutants are those of the rules, S11 to S24.
 var simMutants = []simMutant{
-	{"S12: no statement is void", "rw", []string{
+	{"S12: no command is void", "rw", []string{
 		"if r.n >= number or l and l.own and tonumber(l.own.n) >= number then", "if false then",
 		"tonumber(n) < number and", "",
 	}, ""},
@@ -39,10 +39,10 @@ var simMutants = []simMutant{
 	{"S14: a call counts above a later keep", "sem/no faults", nil, "a call counts above a later keep"},
 	{"S15: the lease counts from the answer", "rw/calm", nil, "the lease counts from the answer"},
 	{"S15: a call gives the lease", "sem", nil, "a call gives the lease"},
-	{"S15: a call counts from the last statement", "rw", nil, "a call counts from the last statement"},
+	{"S15: a call counts from the last command", "rw", nil, "a call counts from the last command"},
 	{"S15: an old call counts", "rw/calm", nil, "an old call counts"},
 	{"S13: a confirmation keeps what it has", "rw", nil, "a confirmation keeps what it has"},
-	{"S12: a statement is sent twice", "rw", []string{"r.n >= number or", "r.n > number or"}, "a statement is sent twice"},
+	{"S12: a command is sent twice", "rw", []string{"r.n >= number or", "r.n > number or"}, "a command is sent twice"},
 }
 
 // TestUnits_SimulationFindsMutants_Lab plays each mutant until it is found: in the mode that finds it soonest, with ANTEROOM_LONG in all.

@@ -26,7 +26,7 @@ func TestSender_IsNotHeldUpByAFewConnections(t *testing.T) {
 					if keep {
 						return c.Extend(ctx, lettucecompat.Renewal{Key: "warm", Field: me(99), Lease: time.Minute}, 0).Outcome
 					}
-					return c.State(ctx, asks(fmt.Sprintf("k%d", i), i)).Outcome
+					return c.Do(ctx, asks(fmt.Sprintf("k%d", i), i)).Outcome
 				}
 				send := func(i int) {
 					start := time.Now()

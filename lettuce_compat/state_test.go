@@ -26,7 +26,7 @@ func TestState_Turns(t *testing.T) {
 		want(t, "ours", x.Ours(got.Holder), true)
 		a.contended()
 
-		a.wantWord("turn", a.turn(), waits)
+		a.wantWord("yield", a.yield(), waits)
 		m := x.called()
 		want(t, "contended", m.Contended, true)
 		b.holds(t, x)
@@ -43,7 +43,7 @@ func TestState_Turns(t *testing.T) {
 	})
 }
 
-// TestWire_I13_P1_VoidChangesNothing: a record with the number of the statement, or a greater one, voids it: a unit and a
+// TestWire_I13_P1_VoidChangesNothing: a record with the number of the command, or a greater one, voids it: a unit and a
 // place alike.
 func TestWire_I13_P1_VoidChangesNothing(t *testing.T) {
 	t.Parallel()
@@ -58,13 +58,13 @@ func TestWire_I13_P1_VoidChangesNothing(t *testing.T) {
 					if have == nothing && what > 1 {
 						continue // who has nothing keeps nothing
 					}
-					s := p.statement(have, what/2, what%2)
+					s := p.command(have, what/2, what%2)
 					for _, late := range []uint64{0, 1} { // a repeat, and an older one
 						s.N, s.Since = first+1-late, first
 						if late == 0 && have == unit && s.Keep == 0 {
 							s.Since = first - 1 // not the unit that was granted under this number
 						}
-						p.wantWord(fmt.Sprint(have, s.Keep, s.Want), p.State(ctx, s), void)
+						p.wantWord(fmt.Sprint(have, s.Keep, s.Want), p.Do(ctx, s), void)
 					}
 				}
 			}
@@ -80,7 +80,7 @@ func TestWire_I13_P1_VoidChangesNothing(t *testing.T) {
 	})
 }
 
-// TestState_P2_ARecordBelowSinceIsNotHad: a late statement has left a unit. It is not the client's: it is neither kept,
+// TestState_P2_ARecordBelowSinceIsNotHad: a late command has left a unit. It is not the client's: it is neither kept,
 // renewed nor given back, and refuses as anybody's, for its call lease.
 func TestState_P2_ARecordBelowSinceIsNotHad(t *testing.T) {
 	t.Parallel()
@@ -89,18 +89,18 @@ func TestState_P2_ARecordBelowSinceIsNotHad(t *testing.T) {
 		a.takes()
 		late := a.unit
 		state := func(have lettucecompat.Have, keep, wants int64) lettucecompat.Answer {
-			s := a.statement(have, keep, wants)
+			s := a.command(have, keep, wants)
 			s.Since = late + 1
-			return a.State(ctx, s)
+			return a.Do(ctx, s)
 		}
 		a.wantWord("renew", state(unit, 1, 1), lost)
 		a.wantWord("release", state(unit, 0, 0), lost)
-		a.wantWord("turn", state(unit, 0, 1), lost)
+		a.wantWord("yield", state(unit, 0, 1), lost)
 		a.wantWord("confirm", state(place, 1, 1), wordGone)
-		a.wantWord("leave", state(nothing, 0, 0), hasNothing)
+		a.wantWord("cancel", state(nothing, 0, 0), hasNothing)
 		b.wantHash(t, "k", hash{a.field(late): "1"})
 		b.wantTTL(t, "k", 0, callLease)
-		got := a.wantWord("ask", state(nothing, 0, 1), waits)
+		got := a.wantWord("acquire", state(nothing, 0, 1), waits)
 		want(t, "holder", got.Holder, a.field(late))
 		b.wantHash(t, "k", hash{a.field(late): "1"})
 		b.raw.Del(ctx, "k")
@@ -109,16 +109,16 @@ func TestState_P2_ARecordBelowSinceIsNotHad(t *testing.T) {
 }
 
 // TestState_P2_WhatMayBeLeftGoes: who has nothing names the least number that may have left something. All from there on
-// goes: the unit, and the place, whose position is kept by an ask.
+// goes: the unit, and the place, whose position is kept by an acquire.
 func TestState_P2_WhatMayBeLeftGoes(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		a := b.peer(t, "a")
 		for _, wants := range []int64{0, 1} {
 			a.takes()
-			s := a.statement(nothing, 0, wants)
+			s := a.command(nothing, 0, wants)
 			s.Since = a.unit
-			a.wantWord("after an answer that was lost", a.State(ctx, s), []lettucecompat.Word{hasNothing, has}[wants])
+			a.wantWord("after an answer that was lost", a.Do(ctx, s), []lettucecompat.Word{hasNothing, has}[wants])
 			if wants == 1 {
 				b.wantHash(t, "k", hash{a.field(a.n): "1"})
 				a.unit = a.n
@@ -131,7 +131,7 @@ func TestState_P2_WhatMayBeLeftGoes(t *testing.T) {
 		x.waits(0)
 		y.waits(1)
 		x.waits(0) // again: its place is confirmed
-		x.wantWord("leave", x.leave(), hasNothing)
+		x.wantWord("cancel", x.cancel(), hasNothing)
 		x.waits(1)
 		a.releases()
 		y.called()
@@ -149,12 +149,12 @@ func TestWire_I5_P3_EveryRow(t *testing.T) {
 		free, taken, placed, held lettucecompat.Word
 	}
 	rows := []row{
-		{"ask", nothing, 0, 1, has, waits, waits, has},
+		{"acquire", nothing, 0, 1, has, waits, waits, has},
 		{"confirm", place, 1, 1, wordGone, wordGone, waits, has},
 		{"renew", unit, 1, 1, lost, lost, lost, has},
 		{"release", unit, 0, 0, lost, lost, lost, hasNothing},
-		{"turn", unit, 0, 1, lost, lost, lost, has},
-		{"leave", nothing, 0, 0, hasNothing, hasNothing, hasNothing, hasNothing},
+		{"yield", unit, 0, 1, lost, lost, lost, has},
+		{"cancel", nothing, 0, 0, hasNothing, hasNothing, hasNothing, hasNothing},
 	}
 	both(t, func(t *testing.T, b *bed) {
 		for _, r := range rows {
@@ -175,9 +175,9 @@ func TestWire_I5_P3_EveryRow(t *testing.T) {
 				if before == a.n {
 					a.n++ // a record could have this number
 				}
-				s := a.statement(r.have, r.keep, r.want)
+				s := a.command(r.have, r.keep, r.want)
 				s.Since = before + 1
-				a.wantWord(name, a.State(ctx, s), word)
+				a.wantWord(name, a.Do(ctx, s), word)
 				hold, places := hash{}, 0
 				switch {
 				case i == 1 || i == 2:
@@ -210,12 +210,12 @@ func TestState_P3_ATurnLetsTheOthersIn(t *testing.T) {
 		a.takes()
 		x.waits(0)
 		y.waits(1)
-		got := a.wantWord("turn", a.turn(), waits)
+		got := a.wantWord("yield", a.yield(), waits)
 		want(t, "ahead", got.Ahead, 1)
 		want(t, "holder", got.Holder, x.field(x.n))
 		want(t, "left to it", got.Next > 0 && got.Next <= callLease, true)
 		x.called()
-		x.wantWord("turn", x.turn(), waits)
+		x.wantWord("yield", x.yield(), waits)
 		y.called()
 		y.releases()
 		a.called()
@@ -231,26 +231,26 @@ func TestState_P3_ATurnAloneIsANewGrant(t *testing.T) {
 	a := b.peer(t, "a")
 	a.takes()
 	a.wantWord("renew", a.state(unit, 1, 1), has)
-	messages := listen(t, b, func() { a.wantWord("turn", a.turn(), has) })
+	messages := listen(t, b, func() { a.wantWord("yield", a.yield(), has) })
 	want(t, "messages", len(messages), 1)
 	b.holds(t, a)
 	b.wantTTL(t, "k", 0, callLease)
 }
 
-// TestState_P3_AnAskGivesBackInSilence: what is left of an ask without an answer goes, and the lock is taken again in the same step.
-func TestState_P3_AnAskGivesBackInSilence(t *testing.T) {
+// TestState_P3_AnAcquireGivesBackInSilence: what is left of an acquire without an answer goes, and the lock is taken again in the same step.
+func TestState_P3_AnAcquireGivesBackInSilence(t *testing.T) {
 	t.Parallel()
 	b := onReal(t, nil)
 	a := b.peer(t, "a")
 	a.takes()
-	s := a.statement(nothing, 0, 1)
+	s := a.command(nothing, 0, 1)
 	s.Since = a.unit
-	messages := listen(t, b, func() { a.wantWord("ask", a.says(s), has) })
+	messages := listen(t, b, func() { a.wantWord("acquire", a.says(s), has) })
 	want(t, "messages", len(messages), 0)
 	b.holds(t, a)
-	s = a.statement(nothing, 0, 0)
+	s = a.command(nothing, 0, 0)
 	s.Since = a.unit
-	messages = listen(t, b, func() { a.wantWord("leave", a.says(s), hasNothing) })
+	messages = listen(t, b, func() { a.wantWord("cancel", a.says(s), hasNothing) })
 	want(t, "messages of a clean-up", len(messages), 1)
 }
 
@@ -259,9 +259,9 @@ func TestState_P3_AFreeLockGoesToTheFirst(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		for name, states := range map[string]func(x, y, z *peer){
-			"an ask":                   func(_, _, z *peer) { z.waits(1) },
+			"an acquire":               func(_, _, z *peer) { z.waits(1) },
 			"a try":                    func(_, _, z *peer) { z.wantWord("try", z.try(), wordRefused) },
-			"what is left":             func(_, _, z *peer) { z.wantWord("leave", z.leave(), hasNothing) },
+			"what is left":             func(_, _, z *peer) { z.wantWord("cancel", z.cancel(), hasNothing) },
 			"the second":               func(_, y, _ *peer) { y.wantWord("confirm", y.confirm(), waits) },
 			"itself":                   func(x, _, _ *peer) { x.unit = x.wantWord("confirm", x.confirm(), has).Unit },
 			"itself, as if it had not": func(x, _, _ *peer) { x.unit = x.takes().Unit },
@@ -285,7 +285,7 @@ func TestState_P3_AFreeLockGoesToTheFirst(t *testing.T) {
 	})
 }
 
-// TestWire_I4_P4_ShortFirst: what is new has the call lease, what is kept gets the lease, and no statement lowers a time to live.
+// TestWire_I4_P4_ShortFirst: what is new has the call lease, what is kept gets the lease, and no command lowers a time to live.
 func TestWire_I4_P4_ShortFirst(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
@@ -351,9 +351,9 @@ func TestState_MinHold(t *testing.T) {
 		}
 		a.contended()
 		mark := a.field(a.unit) + ":kept"
-		s := a.statement(unit, 0, 0)
+		s := a.command(unit, 0, 0)
 		s.Mark = callLease
-		a.wantWord("release", a.State(ctx, s), hasNothing)
+		a.wantWord("release", a.Do(ctx, s), hasNothing)
 		b.wantHash(t, "k", hash{mark: "1"})
 		b.wantTTL(t, "k", callLease-margin, callLease)
 		for _, p := range []*peer{x, y} {
@@ -369,7 +369,7 @@ func TestState_MinHold(t *testing.T) {
 		// A repeat finds its mark, and a place may be taken behind that by its own client.
 		s.N++
 		a.n = s.N
-		a.wantWord("release again", a.State(ctx, s), hasNothing)
+		a.wantWord("release again", a.Do(ctx, s), hasNothing)
 		b.wantHash(t, "k", hash{mark: "1"})
 		a.waits(3)
 		b.raw.Del(ctx, "k")
@@ -389,11 +389,11 @@ func TestState_LeavingNearTheHead(t *testing.T) {
 		for i, p := range all[1:] {
 			p.waits(i)
 		}
-		all[3].leave() // the third: nobody cares
+		all[3].cancel() // the third: nobody cares
 		for _, p := range all[1:] {
 			p.silent()
 		}
-		all[2].leave()
+		all[2].cancel()
 		for _, i := range []int{1, 4} {
 			want(t, "retries", all[i].retries(), time.Duration(0))
 		}
@@ -412,23 +412,23 @@ func TestState_Names(t *testing.T) {
 	a := b.peer(t, "a", func(o *lettucecompat.Options) {
 		o.OnCommand = func(s lettucecompat.CommandStat) { names = append(names, s.Name) }
 	})
-	for _, s := range []lettucecompat.Statement{
-		a.statement(nothing, 0, 1), a.statement(place, 1, 1), a.statement(unit, 1, 1), a.statement(unit, 0, 1), a.statement(unit, 0, 0),
-		a.statement(nothing, 0, 0), a.statement(place, 0, 0),
+	for _, s := range []lettucecompat.Command{
+		a.command(nothing, 0, 1), a.command(place, 1, 1), a.command(unit, 1, 1), a.command(unit, 0, 1), a.command(unit, 0, 0),
+		a.command(nothing, 0, 0), a.command(place, 0, 0),
 	} {
-		a.State(ctx, s)
+		a.Do(ctx, s)
 	}
-	want(t, "names", fmt.Sprint(names), "[ask confirm renew turn release leave leave]")
+	want(t, "names", fmt.Sprint(names), "[acquire confirm renew yield release cancel cancel]")
 	want(t, "words", fmt.Sprint(has, hasNothing, waits, wordRefused, void, lost, wordGone, lettucecompat.Word(99)), "has nothing waits refused void lost gone invalid")
 }
 
-// TestState_RefusesWhatNoScriptMaySee: numbers of another length, and what is no statement.
+// TestState_RefusesWhatNoScriptMaySee: numbers of another length, and what is no command.
 func TestState_RefusesWhatNoScriptMaySee(t *testing.T) {
 	t.Parallel()
 	b := onMini(t)
 	a := b.peer(t, "a")
-	good := a.statement(nothing, 0, 1)
-	bad := slices.Repeat([]lettucecompat.Statement{good}, 7)
+	good := a.command(nothing, 0, 1)
+	bad := slices.Repeat([]lettucecompat.Command{good}, 7)
 	bad[0].N = lettucecompat.FirstNumber - 1
 	bad[1].N = lettucecompat.LastNumber + 1
 	bad[2].Since = lettucecompat.LastNumber + 1
@@ -437,7 +437,7 @@ func TestState_RefusesWhatNoScriptMaySee(t *testing.T) {
 	bad[5].Have = unit
 	bad[6].Again = true
 	for _, s := range bad {
-		if got := a.State(ctx, s); got.Outcome != failed || got.Err == nil {
+		if got := a.Do(ctx, s); got.Outcome != failed || got.Err == nil {
 			t.Errorf("%+v: %+v", s, got)
 		}
 	}

@@ -136,7 +136,7 @@ func (s *subscriber) deliver(m *redis.Message) {
 		ch.signalLocked()
 	}
 	s.mu.Unlock()
-	// What it says is not used: the answer to the next statement decides.
+	// What it says is not used: the answer to the next command decides.
 	if _, valid := s.c.opt.Dialect.ParseRelease(m.Channel, m.Payload); !valid {
 		s.c.warn.raise(Warning{Kind: WarnMalformedMessage})
 	}

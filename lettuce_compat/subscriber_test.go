@@ -39,10 +39,10 @@ func TestWire_I9_WokenByRelease(t *testing.T) {
 	both(t, func(t *testing.T, b *bed) {
 		holder := b.client(t)
 		waiter := newClient(t, b.raw, func(o *lettucecompat.Options) { o.ClientID = "you" })
-		want(t, "acquire", holder.State(ctx, asks("k", 1)).Outcome, ok)
+		want(t, "acquire", holder.Do(ctx, asks("k", 1)).Outcome, ok)
 		w := watchConfirmed(t, waiter, "k")
 		other := watchConfirmed(t, waiter, "other")
-		rel := holder.State(ctx, gives("k", 1))
+		rel := holder.Do(ctx, gives("k", 1))
 		want(t, "release", rel.Outcome, ok)
 		signal(t, "release", w.C())
 		quiet(t, other)
@@ -225,7 +225,7 @@ func TestForceReleaseNotifiesTheHolder(t *testing.T) {
 		other := newClient(t, b.raw, func(o *lettucecompat.Options) { o.ClientID = "you" })
 		const key = "k\xff\x00{\"}" // any bytes
 		watchConfirmed(t, holder, "anything")
-		want(t, "acquire", holder.State(ctx, asks(key, 17)).Outcome, ok)
+		want(t, "acquire", holder.Do(ctx, asks(key, 17)).Outcome, ok)
 		waiter := watchConfirmed(t, other, key)
 		released, err := other.ForceRelease(ctx, key, false)
 		if err != nil || len(released) != 1 || released[0] != me(17) {

@@ -38,14 +38,14 @@ func TestTake(t *testing.T) {
 	})
 }
 
-// TestState_FirstIsAheadOfTheLine: what a client gives back with an ask or a turn that says First is its own again. Nobody
+// TestState_FirstIsAheadOfTheLine: what a client gives back with an acquire or a turn that says First is its own again. Nobody
 // of the line is called.
 func TestState_FirstIsAheadOfTheLine(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		a, line := b.standInLine(t, "x")
 		for _, have := range []lettucecompat.Have{nothing, unit} {
-			s := a.statement(have, 0, 1)
+			s := a.command(have, 0, 1)
 			s.First = true
 			if have == nothing {
 				s.Since = a.unit
@@ -65,11 +65,11 @@ func TestState_ARepeatedReleaseFindsItsMark(t *testing.T) {
 		a := b.peer(t, "a")
 		a.takes()
 		for range 2 {
-			s := a.statement(unit, 0, 0)
+			s := a.command(unit, 0, 0)
 			s.Mark, s.MarkAs = time.Minute, a.field(a.unit)+":ticket.x"
 			a.wantWord("release", a.says(s), hasNothing)
 		}
-		s := a.statement(unit, 0, 0)
+		s := a.command(unit, 0, 0)
 		s.Mark, s.MarkAs = time.Minute, a.field(a.unit)+":ticket.y"
 		a.wantWord("release to somebody else", a.says(s), lost)
 	})

@@ -17,7 +17,7 @@ const (
 	unitsHeader = ":" // the field of the hash that is no client
 )
 
-// Terms are what all statements about one lock share. They are made once for a lock's configuration and do not
+// Terms are what all commands about one lock share. They are made once for a lock's configuration and do not
 // change; they must not be copied.
 type Terms struct {
 	Call  time.Duration // how long what is granted or called lasts, see CallLease
@@ -36,7 +36,7 @@ type Terms struct {
 	said atomic.Pointer[termsText] // for the client that has asked last
 }
 
-// termsText is Terms as arguments of the script, made once instead of for each statement.
+// termsText is Terms as arguments of the script, made once instead of for each command.
 type termsText struct {
 	client                   *Client
 	multi                    bool

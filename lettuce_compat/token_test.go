@@ -10,7 +10,7 @@ import (
 
 const fenceOfK = "anteroom:fence:{k}"
 
-// fencedPeer makes a peer whose statements are fenced.
+// fencedPeer makes a peer whose commands are fenced.
 func (b *bed) fencedPeer(t testing.TB, id string) *peer {
 	t.Helper()
 	p := b.peer(t, id)
@@ -44,9 +44,9 @@ func TestWire_I11_P16_TokensGrow(t *testing.T) {
 			t.Fatalf("the first token %d is not near the server's clock %d", got.Token, now)
 		}
 		b.wantTTL(t, fenceOfK, lettucecompat.DefaultRecordTime-time.Minute, lettucecompat.DefaultRecordTime)
-		grows("a turn alone", a.wantWord("turn", a.turn(), has).Token)
+		grows("a turn alone", a.wantWord("yield", a.yield(), has).Token)
 		x.waits(0)
-		a.wantWord("turn", a.turn(), waits)
+		a.wantWord("yield", a.yield(), waits)
 		grows("called", x.called().Token)
 		want(t, "renewed", x.wantWord("renew", x.state(unit, 1, 1), has).Token, int64(0)) // it is known
 		b.wantRecord(t, last)
@@ -75,7 +75,7 @@ func TestState_P16_TheLastTokenRaisesTheRecord(t *testing.T) {
 	both(t, func(t *testing.T, b *bed) {
 		a := b.fencedPeer(t, "a")
 		give := func(wants int64, last int64) lettucecompat.Answer {
-			s := a.statement(unit, 0, wants)
+			s := a.command(unit, 0, wants)
 			s.LastToken = last
 			return a.says(s)
 		}
@@ -85,7 +85,7 @@ func TestState_P16_TheLastTokenRaisesTheRecord(t *testing.T) {
 		b.wantRecord(t, 8000000000000005)
 		token = a.takes().Token
 		want(t, "the next", token, int64(8000000000000006))
-		token = a.wantWord("turn", give(1, token+2), has).Token
+		token = a.wantWord("yield", give(1, token+2), has).Token
 		want(t, "a turn's", token, int64(8000000000000009))
 		a.wantWord("lower", give(0, token-5), hasNothing)
 		b.wantRecord(t, 8000000000000009)
@@ -94,7 +94,7 @@ func TestState_P16_TheLastTokenRaisesTheRecord(t *testing.T) {
 		x := b.peer(t, "x")
 		a.takes()
 		x.waits(0)
-		s := a.statement(unit, 0, 0)
+		s := a.command(unit, 0, 0)
 		s.LastToken, s.Mark = 8000000000000020, time.Second
 		a.wantWord("mark", a.says(s), hasNothing)
 		b.wantRecord(t, 8000000000000020)
@@ -158,9 +158,9 @@ func TestState_P16_CalledWhereTheRecordCannotBeWritten(t *testing.T) {
 		if got := x.confirm(); got.Outcome != failed || !lettucecompat.Permanent(got.Err) {
 			t.Fatalf("confirm: %+v", got)
 		}
-		leaves := x.statement(nothing, 0, 0)
+		leaves := x.command(nothing, 0, 0)
 		leaves.Since = x.unit
-		x.wantWord("leave", x.says(leaves), hasNothing)
+		x.wantWord("cancel", x.says(leaves), hasNothing)
 		want(t, "lock", b.raw.Exists(ctx, "k").Val(), int64(0))
 		want(t, "record", b.raw.Get(ctx, fenceOfK).Val(), "mine")
 	})
@@ -176,15 +176,15 @@ func TestState_P16_ARecordOfAnotherType(t *testing.T) {
 		b.raw.Del(ctx, fenceOfK)
 		b.raw.Set(ctx, fenceOfK, "mine", 0)
 		x.waits(0)
-		got := a.wantWord("turn", a.turn(), waits)
+		got := a.wantWord("yield", a.yield(), waits)
 		want(t, "holder", got.Holder, "")
 		want(t, "lock", b.raw.Exists(ctx, "k").Val(), int64(0))
 		if got := x.confirm(); got.Outcome != failed || !lettucecompat.Permanent(got.Err) {
 			t.Fatalf("confirm: %+v", got)
 		}
-		x.leave()
-		a.leave()
-		if got := a.ask(); got.Outcome != failed || !lettucecompat.Permanent(got.Err) {
+		x.cancel()
+		a.cancel()
+		if got := a.acquire(); got.Outcome != failed || !lettucecompat.Permanent(got.Err) {
 			t.Fatalf("ask: %+v", got)
 		}
 		want(t, "lock", b.raw.Exists(ctx, "k").Val(), int64(0))
@@ -217,9 +217,9 @@ func TestState_P16_RedissonsCounter(t *testing.T) {
 		}
 		want(t, "TTL", b.raw.PTTL(ctx, counter).Val(), time.Duration(-1))
 		want(t, "newest", must2(a.Inspect(ctx, "k", false)).Token, last)
-		s := a.statement(unit, 0, 1)
+		s := a.command(unit, 0, 1)
 		s.LastToken = last
-		grows("a turn's", a.wantWord("turn", a.says(s), has).Token)
+		grows("a turn's", a.wantWord("yield", a.says(s), has).Token)
 		want(t, "renewed", a.wantWord("renew", a.state(unit, 1, 1), has).Token, int64(0)) // it is known
 		b.raw.Del(ctx, "k")
 		grows("after a loss", a.takes().Token)
@@ -249,7 +249,7 @@ func TestState_P16_RedissonsCounter(t *testing.T) {
 		} {
 			b.raw.Del(ctx, counter)
 			set()
-			if got := a.ask(); got.Outcome != failed {
+			if got := a.acquire(); got.Outcome != failed {
 				t.Fatalf("on a counter of %s: %+v", what, got)
 			}
 			want(t, "left", b.raw.Exists(ctx, "k").Val(), int64(0))
@@ -278,7 +278,7 @@ func TestState_P16_TokensOfTwoDialectsGrow(t *testing.T) {
 			grows("the document's", d.takes().Token)
 			granted := time.Now()
 			time.Sleep(time.Millisecond)
-			s := d.statement(unit, 0, 0)
+			s := d.command(unit, 0, 0)
 			s.LastToken = last + time.Since(granted).Microseconds()/2 // handed off within the process
 			last = s.LastToken
 			d.wantWord("release", d.says(s), hasNothing)

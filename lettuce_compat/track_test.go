@@ -176,7 +176,7 @@ func TestTrack_T4_OneCommandAndOneNoteForEachKey(t *testing.T) {
 		defer w.c.Track(lettucecompat.Query{Key: key, Field: "me"}, nil).Close()
 	}
 	eventually(t, "all are noted", func() bool { return lettucecompat.TrackReads(w.c) >= n })
-	want(t, "ask", w.c.State(ctx, asks("lock", 1)).Outcome, lettucecompat.OutcomeOK)
+	want(t, "acquire", w.c.Do(ctx, asks("lock", 1)).Outcome, lettucecompat.OutcomeOK)
 	if info := w.raw.Info(ctx, "stats").Val(); !strings.Contains(info, fmt.Sprintf("tracking_total_keys:%d\r\n", n)) {
 		t.Errorf("%s", info)
 	}
@@ -325,8 +325,8 @@ func TestTrack_T6_ACommandThatMeetsAReplica(t *testing.T) {
 	defer w.hold(t, "k").Close()
 	dials := w.net.Dials()
 	w.do(t, "replicaof", "127.0.0.1", "1")
-	want(t, "ask", w.c.State(ctx, asks("free", 2)).Outcome, failed)
-	eventually(t, "connected anew", func() bool { return w.net.Dials() > dials+1 }) // the first is that of the ask
+	want(t, "acquire", w.c.Do(ctx, asks("free", 2)).Outcome, failed)
+	eventually(t, "connected anew", func() bool { return w.net.Dials() > dials+1 }) // the first is that of the acquire
 }
 
 // TestTrack_ASlowNetwork: a connection is made in several round trips, each of which a command may take.
@@ -367,7 +367,7 @@ func TestTrack_T6_ADoubtWhileConnecting(t *testing.T) {
 	defer w.c.Track(lettucecompat.Query{Key: "k", Field: "me"}, nil).Close()
 	<-dialed
 	old.raw.Do(ctx, "replicaof", "127.0.0.1", "1")
-	want(t, "ask", w.c.State(ctx, asks("free", 2)).Outcome, failed)
+	want(t, "acquire", w.c.Do(ctx, asks("free", 2)).Outcome, failed)
 	moved.Store(true)
 	close(goOn)
 	eventually(t, "read", func() bool { return lettucecompat.TrackReads(w.c) > 0 })
@@ -391,7 +391,7 @@ func TestTrack_T6_ASlotThatMoves_Lab(t *testing.T) {
 	for i := 0; cl.Master(cl.Slot(stays)) != from || cl.Slot(stays) == slot; i++ {
 		stays = fmt.Sprint("stays", i)
 	}
-	w.c.State(ctx, asks(key, 1)) // makes the layout known
+	w.c.Do(ctx, asks(key, 1)) // makes the layout known
 	for i, k := range []string{key, stays} {
 		rdb.HSet(ctx, k, "me", "1")
 		defer w.c.Track(lettucecompat.Query{Key: k, Field: "me"}, nil).Close()
@@ -401,7 +401,7 @@ func TestTrack_T6_ASlotThatMoves_Lab(t *testing.T) {
 	w.there = true
 	w.mu.Unlock()
 	cl.MoveSlot(slot, to)
-	want(t, "ask", w.c.State(ctx, asks(key, 2)).Outcome, lettucecompat.OutcomeOK) // hears of the move
+	want(t, "acquire", w.c.Do(ctx, asks(key, 2)).Outcome, lettucecompat.OutcomeOK) // hears of the move
 	for _, node := range []*testredis.Server{from, to} {
 		rdb := node.Client(t)
 		eventually(t, "each key is read where it is", func() bool {
@@ -440,7 +440,7 @@ func TestTrack_T6_ASlotThatIsMoving_Lab(t *testing.T) {
 	if to == cl.Master(slot) {
 		to = cl.Masters()[1]
 	}
-	w.c.State(ctx, asks(key, 1)) // makes the layout known
+	w.c.Do(ctx, asks(key, 1)) // makes the layout known
 	rdb.HSet(ctx, key, "me", "1")
 	defer w.c.Track(lettucecompat.Query{Key: key, Field: "me"}, nil).Close()
 	eventually(t, "read once", func() bool { return lettucecompat.TrackReads(w.c) > 0 })
@@ -450,7 +450,7 @@ func TestTrack_T6_ASlotThatIsMoving_Lab(t *testing.T) {
 		w.told(t, "the key is elsewhere", key)
 	}
 	move.End()
-	want(t, "ask", w.c.State(ctx, asks(key, 2)).Outcome, lettucecompat.OutcomeOK) // hears of the move, as a question does
+	want(t, "acquire", w.c.Do(ctx, asks(key, 2)).Outcome, lettucecompat.OutcomeOK) // hears of the move, as a question does
 	there := to.Client(t)
 	eventually(t, "read there", func() bool { return strings.Contains(there.Info(ctx, "stats").Val(), "tracking_total_keys:1\r\n") })
 	select {
@@ -542,7 +542,7 @@ func (b *bed) refused(t *testing.T, w *watched) {
 	w.quiet(t, "refused")
 	want(t, "further connections", b.net.Dials(), dials)
 	want(t, "further warnings", len(w.warnings), 0)
-	want(t, "ask", w.c.State(ctx, asks("lock", 1)).Outcome, lettucecompat.OutcomeOK)
+	want(t, "acquire", w.c.Do(ctx, asks("lock", 1)).Outcome, lettucecompat.OutcomeOK)
 }
 
 // TestTrack_T10_ReadsAreBounded_Lab: others write the key all the time.

@@ -25,10 +25,10 @@ func semaphore(capacity int64) *lettucecompat.Terms {
 	return &lettucecompat.Terms{Call: callLease, Lease: lease, Life: life, Shared: true, Capacity: capacity}
 }
 
-// units is a statement of p under its next number: what it has (-1: a place), keeps and wants.
-func (p *peer) units(have, keep, want int64, change ...func(*lettucecompat.Statement)) lettucecompat.Statement {
+// units is a command of p under its next number: what it has (-1: a place), keeps and wants.
+func (p *peer) units(have, keep, want int64, change ...func(*lettucecompat.Command)) lettucecompat.Command {
 	p.n++
-	s := lettucecompat.Statement{Key: p.key, N: p.n, Since: p.unit, Keep: keep, Want: want, Terms: p.terms}
+	s := lettucecompat.Command{Key: p.key, N: p.n, Since: p.unit, Keep: keep, Want: want, Terms: p.terms}
 	switch {
 	case have < 0:
 		s.Have = place
@@ -41,13 +41,13 @@ func (p *peer) units(have, keep, want int64, change ...func(*lettucecompat.State
 	return s
 }
 
-func try(s *lettucecompat.Statement)   { s.Try = true }
-func again(s *lettucecompat.Statement) { s.Again = true }
+func try(s *lettucecompat.Command)   { s.Try = true }
+func again(s *lettucecompat.Command) { s.Again = true }
 
-// wants sends a statement about units, whose answer is word, and learns from it.
-func (p *peer) wants(what string, word lettucecompat.Word, s lettucecompat.Statement) lettucecompat.Answer {
+// wants sends a command about units, whose answer is word, and learns from it.
+func (p *peer) wants(what string, word lettucecompat.Word, s lettucecompat.Command) lettucecompat.Answer {
 	p.t.Helper()
-	a := p.State(ctx, s)
+	a := p.Do(ctx, s)
 	if a.Outcome != ok || a.Word != word {
 		p.t.Fatalf("%s: %s: %v %v (%+v), want %v", p.id, what, a.Outcome, a.Word, a, word)
 	}
@@ -90,7 +90,7 @@ func (b *bed) unitsPeer(t testing.TB, id string, terms *lettucecompat.Terms) *pe
 	return p
 }
 
-// TestUnits_S13_EveryRow: each row of the table of Statement on each state in which Redis can be.
+// TestUnits_S13_EveryRow: each row of the table of Command on each state in which Redis can be.
 func TestUnits_S13_EveryRow(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
@@ -101,16 +101,16 @@ func TestUnits_S13_EveryRow(t *testing.T) {
 			free, taken, placed, held lettucecompat.Word
 			left                      int64 // units after the last
 		}{
-			{"ask", 0, 0, 2, has, waits, waits, has, 2},
+			{"acquire", 0, 0, 2, has, waits, waits, has, 2},
 			{"confirm", -1, 2, 2, wordGone, wordGone, waits, has, 2},
 			{"renew", 3, 3, 3, lost, lost, lost, has, 3},
 			{"want more", 3, 3, 5, lost, lost, lost, has, 5},
 			{"shrink", 3, 1, 1, lost, lost, lost, has, 1},
-			{"turn", 3, 1, 2, lost, lost, lost, has, 2},
+			{"yield", 3, 1, 2, lost, lost, lost, has, 2},
 			{"turn of all", 3, 0, 3, lost, lost, lost, has, 3},
 			{"more than there is", 4, 4, 4, lost, lost, lost, lost, 3},
 			{"release", 3, 0, 0, lost, lost, lost, hasNothing, 0},
-			{"leave", 0, 0, 0, hasNothing, hasNothing, hasNothing, hasNothing, 0},
+			{"cancel", 0, 0, 0, hasNothing, hasNothing, hasNothing, hasNothing, 0},
 		} {
 			for i, word := range []lettucecompat.Word{r.free, r.taken, r.placed, r.held} {
 				name := fmt.Sprint(r.name, " ", []string{"free", "taken", "placed", "held"}[i])
@@ -141,7 +141,7 @@ func TestUnits_S13_EveryRow(t *testing.T) {
 	})
 }
 
-// TestUnits_P2_APlaceBelowSinceIsNotHad: a late statement has made it.
+// TestUnits_P2_APlaceBelowSinceIsNotHad: a late command has made it.
 func TestUnits_P2_APlaceBelowSinceIsNotHad(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
@@ -152,10 +152,10 @@ func TestUnits_P2_APlaceBelowSinceIsNotHad(t *testing.T) {
 		a.unit = a.n + 1
 		a.wants("confirm", wordGone, a.units(-1, 2, 2))
 		want(t, "line", fmt.Sprint(b.hash(t, lineOfK)), fmt.Sprint(before))
-		a.wants("ask", waits, a.units(0, 0, 2))
+		a.wants("acquire", waits, a.units(0, 0, 2))
 		a.unit = a.n
 		a.wants("confirm", waits, a.units(-1, 2, 2))
-		a.wants("leave", hasNothing, a.units(0, 0, 0))
+		a.wants("cancel", hasNothing, a.units(0, 0, 0))
 		z.drops(7)
 	})
 }
@@ -190,7 +190,7 @@ func TestUnits_S11_OneKey(t *testing.T) {
 	})
 }
 
-// TestUnits_S12_I13_VoidChangesNothing: a record or a place with the number of the statement, or a greater one, voids it.
+// TestUnits_S12_I13_VoidChangesNothing: a record or a place with the number of the command, or a greater one, voids it.
 func TestUnits_S12_I13_VoidChangesNothing(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
@@ -201,7 +201,7 @@ func TestUnits_S12_I13_VoidChangesNothing(t *testing.T) {
 		before, line := fmt.Sprint(b.hash(t, "k")), fmt.Sprint(b.hash(t, lineOfK))
 		for _, p := range []*peer{a, x} {
 			for _, late := range []uint64{0, 1} {
-				for _, s := range []lettucecompat.Statement{p.units(1, 1, 1), p.units(1, 0, 0), p.units(0, 0, 0), p.units(0, 0, all), p.units(-1, 1, 1)} {
+				for _, s := range []lettucecompat.Command{p.units(1, 1, 1), p.units(1, 0, 0), p.units(0, 0, 0), p.units(0, 0, all), p.units(-1, 1, 1)} {
 					s.N, s.Since = first+1-late, first
 					p.wants("late", void, s)
 				}
@@ -212,7 +212,7 @@ func TestUnits_S12_I13_VoidChangesNothing(t *testing.T) {
 	})
 }
 
-// TestUnits_S13_Lost: units that were deleted, or that are of a late statement, are not had; also after a call of the place that
+// TestUnits_S13_Lost: units that were deleted, or that are of a late command, are not had; also after a call of the place that
 // was confirmed with them.
 func TestUnits_S13_Lost(t *testing.T) {
 	t.Parallel()
@@ -223,10 +223,10 @@ func TestUnits_S13_Lost(t *testing.T) {
 		known, late := a.unit, a.units(0, 0, 1)
 		late.N = known - 1
 		b.raw.Del(ctx, "k")
-		a.wants("a late ask", has, late)
+		a.wants("a late acquire", has, late)
 		a.unit = known
 		a.wants("renew", lost, a.units(1, 1, 1))
-		a.wants("leave", hasNothing, a.units(0, 0, 0))
+		a.wants("cancel", hasNothing, a.units(0, 0, 0))
 
 		a.reads()
 		x.reads()
@@ -255,7 +255,7 @@ func TestUnits_S15_S17_S18_Ends(t *testing.T) {
 		want(t, "next", got.Next <= short.Call, true)
 		a.contended()
 		x.contended()
-		eventually(t, "a's is over", func() bool { return y.State(ctx, y.units(-1, all, all)).Next > lease/2 })
+		eventually(t, "a's is over", func() bool { return y.Do(ctx, y.units(-1, all, all)).Next > lease/2 })
 		_, there := b.hash(t, "k")["a"]
 		want(t, "a is there", there, false)
 		a.wants("renew", lost, a.units(1, 1, 1))
@@ -266,7 +266,7 @@ func TestUnits_S15_S17_S18_Ends(t *testing.T) {
 	})
 }
 
-// TestUnits_S19_OnePlace: a client has one place, and whatever it states next keeps its position: an ask that was repeated, a
+// TestUnits_S19_OnePlace: a client has one place, and whatever it states next keeps its position: an acquire that was repeated, a
 // confirmation, another want, units beside it. Each begins the place's life anew. Who does not confirm it loses it.
 func TestUnits_S19_OnePlace(t *testing.T) {
 	t.Parallel()
@@ -281,7 +281,7 @@ func TestUnits_S19_OnePlace(t *testing.T) {
 			name             string
 			have, keep, want int64
 		}{
-			{"less", 2, 2, 5}, {"a turn", 2, 0, 6}, {"an ask", 0, 0, 6}, {"a confirmation", -1, 6, 6}, {"less, by its place", -1, 3, 3}, {"more", -1, 6, 6},
+			{"less", 2, 2, 5}, {"a turn", 2, 0, 6}, {"an acquire", 0, 0, 6}, {"a confirmation", -1, 6, 6}, {"less, by its place", -1, 3, 3}, {"more", -1, 6, 6},
 		} {
 			b.age(t, x, life/2)
 			got := x.wants(s.name, waits, x.units(s.have, s.keep, s.want))
@@ -426,7 +426,7 @@ func TestUnits_S22_ContendedOnce(t *testing.T) {
 	w.wants("confirm", waits, w.units(-1, all, all))
 	a.silent()
 	want(t, "contended", a.wants("renew", has, a.units(1, 1, 1)).Contended, true)
-	w.wants("leave", hasNothing, w.units(0, 0, 0))
+	w.wants("cancel", hasNothing, w.units(0, 0, 0))
 	want(t, "contended", a.wants("renew", has, a.units(1, 1, 1)).Contended, false)
 }
 
@@ -446,7 +446,7 @@ func TestUnits_P14_WithoutTheLine(t *testing.T) {
 	for keep, outcome := range map[int64]lettucecompat.Outcome{1: failed, 0: ok} {
 		s := a.units(1, keep, keep)
 		s.LastToken = 7
-		want(t, fmt.Sprint("a last token, keeping ", keep), a.State(ctx, s).Outcome, outcome)
+		want(t, fmt.Sprint("a last token, keeping ", keep), a.Do(ctx, s).Outcome, outcome)
 		if keep == 0 {
 			b.wantHash(t, "k", nil)
 		}
@@ -460,7 +460,7 @@ func TestUnits_S6_AGreaterCapacityIsALoss(t *testing.T) {
 		a, x := b.unitsPeer(t, "a", semaphore(7)), b.unitsPeer(t, "x", semaphore(7))
 		a.wants("3 of 7", has, a.units(0, 0, 3))
 		x.wants("4 of 7", has, x.units(0, 0, 4))
-		a.wants("3 of 5, says the client", lost, a.units(3, 3, 3, func(s *lettucecompat.Statement) { s.KeepOf, s.WantOf = 5, 5 }))
+		a.wants("3 of 5, says the client", lost, a.units(3, 3, 3, func(s *lettucecompat.Command) { s.KeepOf, s.WantOf = 5, 5 }))
 		a.drops(3)
 		x.drops(4)
 	})
@@ -509,8 +509,8 @@ func TestUnits_S6_CapacitiesOfOneClient(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		a, x, y := b.unitsPeer(t, "a", semaphore(7)), b.unitsPeer(t, "x", semaphore(7)), b.unitsPeer(t, "y", semaphore(7))
-		of := func(keepOf, wantOf int64) func(*lettucecompat.Statement) {
-			return func(s *lettucecompat.Statement) { s.KeepOf, s.WantOf = keepOf, wantOf }
+		of := func(keepOf, wantOf int64) func(*lettucecompat.Command) {
+			return func(s *lettucecompat.Command) { s.KeepOf, s.WantOf = keepOf, wantOf }
 		}
 		counts := func(what string, record, least int64) {
 			t.Helper()
@@ -555,8 +555,8 @@ func TestUnits_S6_ACallOfALesserCapacity(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, b *bed) {
 		a, x, y := b.unitsPeer(t, "a", semaphore(7)), b.unitsPeer(t, "x", semaphore(7)), b.unitsPeer(t, "y", semaphore(7))
-		of := func(s *lettucecompat.Statement) { s.KeepOf, s.WantOf = 5, 3 }
-		a.wants("2 of 5", has, a.units(0, 0, 2, func(s *lettucecompat.Statement) { s.WantOf = 5 }))
+		of := func(s *lettucecompat.Command) { s.KeepOf, s.WantOf = 5, 3 }
+		a.wants("2 of 5", has, a.units(0, 0, 2, func(s *lettucecompat.Command) { s.WantOf = 5 }))
 		x.wants("2 of 7", has, x.units(0, 0, 2))
 		a.wants("3 of 3 beside 2", waits, a.units(2, 2, 3, of))
 		y.wants("7 of 7", waits, y.units(0, 0, 7))
@@ -634,8 +634,8 @@ func TestUnits_S8_OneKeyOneKind(t *testing.T) {
 		unitsRefuse := func(p *peer, says string) {
 			t.Helper()
 			before := b.dump("k")
-			for _, s := range []lettucecompat.Statement{p.units(0, 0, 1), p.units(0, 0, 1, try), p.units(1, 1, 1), p.units(1, 0, 0), p.units(0, 0, 0), p.units(-1, 1, 1)} {
-				a := p.State(ctx, s)
+			for _, s := range []lettucecompat.Command{p.units(0, 0, 1), p.units(0, 0, 1, try), p.units(1, 1, 1), p.units(1, 0, 0), p.units(0, 0, 0), p.units(-1, 1, 1)} {
+				a := p.Do(ctx, s)
 				if what := fmt.Sprint(p.id, " ", s.Have, s.Keep, s.Want); s.Units > 0 { // which are gone
 					want(t, what, a.Word, lettucecompat.WordLost)
 				} else {
@@ -647,8 +647,8 @@ func TestUnits_S8_OneKeyOneKind(t *testing.T) {
 		}
 		rw.reads()
 		unitsRefuse(sem, "an RWMutex")
-		a := mutex.ask()
-		refuses("ask", "a lock of another kind", a.Outcome, a.Err)
+		a := mutex.acquire()
+		refuses("acquire", "a lock of another kind", a.Outcome, a.Err)
 		rw.drops(1)
 		sem.wants("1", has, sem.units(0, 0, 1))
 		unitsRefuse(rw, "a Semaphore")
@@ -752,26 +752,26 @@ func TestUnits_I2_NoScriptSeesNonsense(t *testing.T) {
 	b := onMini(t)
 	p := newPeer(t, b.rdb, "p")
 	p.terms = semaphore(7)
-	for name, s := range map[string]lettucecompat.Statement{
+	for name, s := range map[string]lettucecompat.Command{
 		"more than the capacity":       p.units(0, 0, 8),
 		"less than nothing":            p.units(0, 0, -1),
 		"nothing is kept":              p.units(0, 1, 1),
-		"a place with units":           p.units(-1, 1, 1, func(s *lettucecompat.Statement) { s.Units = 1 }),
-		"units without units":          p.units(1, 1, 1, func(s *lettucecompat.Statement) { s.Units = 0 }),
+		"a place with units":           p.units(-1, 1, 1, func(s *lettucecompat.Command) { s.Units = 1 }),
+		"units without units":          p.units(1, 1, 1, func(s *lettucecompat.Command) { s.Units = 0 }),
 		"a try that waits":             p.units(1, 1, 1, again, try),
 		"a place for nothing":          p.units(1, 1, 0, again),
-		"a small number":               p.units(0, 0, 1, func(s *lettucecompat.Statement) { s.N = 5 }),
-		"ahead of the line":            p.units(0, 0, 1, func(s *lettucecompat.Statement) { s.First = true }),
-		"a mark of units":              p.units(1, 0, 0, func(s *lettucecompat.Statement) { s.Mark = time.Second }),
-		"too large a capacity":         p.units(0, 0, 1, func(s *lettucecompat.Statement) { s.Terms = semaphore(lettucecompat.MostUnits + 1) }),
-		"a negative capacity":          p.units(0, 0, 0, func(s *lettucecompat.Statement) { s.Terms = semaphore(-1) }),
-		"a key of the library's own":   p.units(0, 0, 1, func(s *lettucecompat.Statement) { s.Key = lineOfK }),
-		"something that cannot be had": p.units(0, 0, 1, func(s *lettucecompat.Statement) { s.Have = 7 }),
-		"less for what it keeps":       p.units(1, 1, 1, func(s *lettucecompat.Statement) { s.KeepOf, s.WantOf = 3, 5 }),
-		"more than the lesser one":     p.units(1, 1, 4, func(s *lettucecompat.Statement) { s.KeepOf, s.WantOf = 5, 3 }),
-		"too much for what it keeps":   p.units(1, 1, 1, func(s *lettucecompat.Statement) { s.KeepOf = lettucecompat.MostUnits + 1 }),
+		"a small number":               p.units(0, 0, 1, func(s *lettucecompat.Command) { s.N = 5 }),
+		"ahead of the line":            p.units(0, 0, 1, func(s *lettucecompat.Command) { s.First = true }),
+		"a mark of units":              p.units(1, 0, 0, func(s *lettucecompat.Command) { s.Mark = time.Second }),
+		"too large a capacity":         p.units(0, 0, 1, func(s *lettucecompat.Command) { s.Terms = semaphore(lettucecompat.MostUnits + 1) }),
+		"a negative capacity":          p.units(0, 0, 0, func(s *lettucecompat.Command) { s.Terms = semaphore(-1) }),
+		"a key of the library's own":   p.units(0, 0, 1, func(s *lettucecompat.Command) { s.Key = lineOfK }),
+		"something that cannot be had": p.units(0, 0, 1, func(s *lettucecompat.Command) { s.Have = 7 }),
+		"less for what it keeps":       p.units(1, 1, 1, func(s *lettucecompat.Command) { s.KeepOf, s.WantOf = 3, 5 }),
+		"more than the lesser one":     p.units(1, 1, 4, func(s *lettucecompat.Command) { s.KeepOf, s.WantOf = 5, 3 }),
+		"too much for what it keeps":   p.units(1, 1, 1, func(s *lettucecompat.Command) { s.KeepOf = lettucecompat.MostUnits + 1 }),
 	} {
-		want(t, name, p.State(ctx, s).Outcome, failed)
+		want(t, name, p.Do(ctx, s).Outcome, failed)
 	}
 	b.nothingLeft(t)
 }
@@ -784,7 +784,7 @@ func TestUnits_I3_FullMemoryAndMissingRights(t *testing.T) {
 	p.terms, q.terms = semaphore(7), semaphore(7)
 	p.wants("3", has, p.units(0, 0, 3))
 	b.raw.ConfigSet(ctx, "maxmemory", "1")
-	a := q.State(ctx, q.units(0, 0, 7))
+	a := q.Do(ctx, q.units(0, 0, 7))
 	want(t, "full", a.Outcome, failed)
 	want(t, "class", lettucecompat.Classify(a.Err), lettucecompat.ClassTransient)
 	want(t, "renewal", p.renewsUnits(p.unit, 3).Outcome, ok)
@@ -793,14 +793,14 @@ func TestUnits_I3_FullMemoryAndMissingRights(t *testing.T) {
 	p.drops(1)
 	b.nothingLeft(t)
 	q.key = "free"
-	want(t, "full", q.State(ctx, q.units(0, 0, 1)).Outcome, failed)
+	want(t, "full", q.Do(ctx, q.units(0, 0, 1)).Outcome, failed)
 	b.raw.ConfigSet(ctx, "maxmemory", "0")
 	b.nothingLeft(t)
 
 	c := newPeer(t, b.user(t, "~*", "&*", "+@all", "-pexpire"), "c")
 	for _, terms := range []*lettucecompat.Terms{rwTerms, fencedRWTerms} {
 		c.terms = terms
-		a := c.State(ctx, c.units(0, 0, 1))
+		a := c.Do(ctx, c.units(0, 0, 1))
 		want(t, "without PEXPIRE", a.Outcome, failed)
 		want(t, "class", lettucecompat.Classify(a.Err), lettucecompat.ClassPermanent)
 		b.wantHash(t, "k", hash{}) // units without an end must not stay
@@ -810,7 +810,7 @@ func TestUnits_I3_FullMemoryAndMissingRights(t *testing.T) {
 	p.reads()
 	c.terms = &lettucecompat.Terms{Call: 2 * callLease, Lease: lease, Life: life, Shared: true} // for longer than the key lives
 	before := b.dump("k")
-	want(t, "without PEXPIRE beside a holder", c.State(ctx, c.units(0, 0, 1)).Outcome, failed)
+	want(t, "without PEXPIRE beside a holder", c.Do(ctx, c.units(0, 0, 1)).Outcome, failed)
 	want(t, "value", b.dump("k"), before)
 }
 
@@ -823,7 +823,7 @@ func TestUnits_S16_RenewalsShareRoundTrips(t *testing.T) {
 		p := newPeer(t, b.rdb, "p")
 		p.terms = rwTerms
 		const keys = 100
-		var renewals []lettucecompat.Statement
+		var renewals []lettucecompat.Command
 		for i := range keys {
 			p.key = fmt.Sprint("k", i)
 			p.reads()
@@ -833,7 +833,7 @@ func TestUnits_S16_RenewalsShareRoundTrips(t *testing.T) {
 		var wg sync.WaitGroup
 		for _, s := range renewals {
 			wg.Go(func() {
-				if got := p.State(ctx, s); got.Word != has {
+				if got := p.Do(ctx, s); got.Word != has {
 					t.Errorf("%+v", got)
 				}
 			})

@@ -20,8 +20,8 @@ type waitFor struct {
 // extendSynced renews and waits for replicas.
 func (c *Client) extendSynced(ctx context.Context, r Renewal, now time.Time, limit time.Duration) RenewReply {
 	w := &waitFor{replicas: r.Replicas, timeout: r.ReplicaTimeout}
-	cmd := c.renewCommand([]Renewal{r})
-	k := &request{cmds: []*command{cmd}, wait: w}
+	cmd := c.renewCmd([]Renewal{r})
+	k := &request{cmds: []*redisCmd{cmd}, wait: w}
 	left := c.senders(r.Key).synced.do(ctx, k, now, limit+w.timeout)
 	reply := parseRenewal(r, cmd.item(left, 0, 1))
 	if reply.Outcome != OutcomeFailed || cmd.sent() {
@@ -47,7 +47,7 @@ const waitInFlight = 8
 // sendWait sends the renewal and, if its field was there, WAIT on the same connection: WAIT speaks about the writes
 // of its own connection only. On a cluster that connection belongs to the slot's owner, and redirections are handled
 // here: a node that answers MOVED has not executed the renewal.
-func (c *Client) sendWait(ctx context.Context, cmd *command, w *waitFor) {
+func (c *Client) sendWait(ctx context.Context, cmd *redisCmd, w *waitFor) {
 	loaded := false
 	for try := 1; ; try++ {
 		node, err := c.node(ctx, cmd.key)
@@ -78,16 +78,16 @@ func (c *Client) sendWait(ctx context.Context, cmd *command, w *waitFor) {
 //
 // A client of a type that is not known offers no such connection, and both go in one pipeline. If it hides a cluster,
 // WAIT would go to any node, so that is asked for before.
-func (c *Client) askReplicas(ctx context.Context, node endpoint, cmd *command, w *waitFor) {
+func (c *Client) askReplicas(ctx context.Context, node endpoint, cmd *redisCmd, w *waitFor) {
 	ms := max(1, int64(w.timeout/time.Millisecond)) // 0 would wait for ever
-	wait := newCommand(0, "wait", w.replicas, ms)
+	wait := newRedisCmd(0, "wait", w.replicas, ms)
 	client, plain := node.(*redis.Client)
 	if !plain {
 		if err := c.askForCluster(ctx); err != nil {
 			cmd.SetErr(&notSentError{err})
 			return
 		}
-		c.pipeline(ctx, node, []*command{cmd, wait})
+		c.pipeline(ctx, node, []*redisCmd{cmd, wait})
 		if w.synced, w.err = wait.Int(); c.hidden.Load() {
 			w.synced, w.err = 0, ErrHiddenCluster
 		}

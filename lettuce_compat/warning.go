@@ -9,7 +9,7 @@ import (
 type WarningKind uint8
 
 const (
-	// WarnPublishRefused: statements take effect but their messages are refused (ACL without channels), so foreign
+	// WarnPublishRefused: commands take effect but their messages are refused (ACL without channels), so foreign
 	// clients, and those who were called, learn of it by asking only.
 	WarnPublishRefused WarningKind = iota
 	// WarnChannelRefused: a subscription is refused (ACL without channels). It is tried again rarely.

@@ -6,7 +6,7 @@ import (
 )
 
 // Watch is one interest in the release of a key. Its channel says "try again now", nothing more: what happened is for
-// the next statement to find out.
+// the next command to find out.
 type Watch struct {
 	c    chan struct{}
 	subs *subscriptions

@@ -6,11 +6,11 @@ import "testing"
 // comes first decides, and the other learns of it.
 func TestCommand_AWithdrawnOneIsNeverWritten(t *testing.T) {
 	t.Parallel()
-	left := newCommand(1, "set", "k", "v")
+	left := newRedisCmd(1, "set", "k", "v")
 	if !left.withdraw() || left.Args()[0] != "ping" {
 		t.Error("a withdrawn command hands out its arguments")
 	}
-	sent := newCommand(1, "set", "k", "v")
+	sent := newRedisCmd(1, "set", "k", "v")
 	if sent.Args()[0] != "set" || sent.withdraw() || sent.Args()[0] != "set" {
 		t.Error("a command that was sent is withdrawn")
 	}

@@ -136,7 +136,7 @@ func TestMetrics_WithAManager(t *testing.T) {
 		`anteroom_held{class="orders"}`: 1,
 		`anteroom_acquire_attempts_total{class="orders",outcome="acquired",via="redis"}`: 1,
 		`anteroom_acquire_attempts_total{class="orders",outcome="refused",via="none"}`:   1,
-		`anteroom_redis_commands_total{command="ask",outcome="ok"}`:                      1,
+		`anteroom_redis_commands_total{command="acquire",outcome="ok"}`:                  1,
 	})
 	if err := hold.Release(ctx); err != nil {
 		t.Fatal(err)

@@ -22,7 +22,7 @@ func calls(c *metrics.Collector, class string) map[string]func() {
 		"Released":         func() { c.Observer().Released(class, observe.OutcomeHandedOff, d) },
 		"Renewed":          func() { c.Observer().Renewed(class, observe.OutcomeRenewed, d) },
 		"Lost":             func() { c.Observer().Lost(class, observe.LostGone) },
-		"Command":          func() { c.Observer().Command("ask", "ok", d) },
+		"Command":          func() { c.Observer().Command("acquire", "ok", d) },
 		"Checked":          func() { c.Observer().Checked("lock_status", "healthy") },
 		"Checked finding":  func() { c.Observer().Checked("lock_status", "field_gone") },
 		"Recovered":        func() { c.Observer().Recovered("connection", "reconnect", "helped") },

@@ -198,7 +198,7 @@ func TestMetrics_ScriptedSequence(t *testing.T) {
 	c.Observer().Subscription(true)
 	c.Observer().Subscription(true)
 	c.Observer().Subscription(false)
-	c.Observer().Command("ask", "refused", 2*time.Millisecond)
+	c.Observer().Command("acquire", "refused", 2*time.Millisecond)
 	c.Observer().EventRaised(observe.EventLost, true)
 	c.Attach(&counts{"orders": {Held: 1, Waiting: 2}})
 

@@ -14,7 +14,7 @@ func (s *Synchronizer) settleLocked(together bool) Order {
 	}
 	s.statedKeep, s.statedWant, s.statedFlags = n.keep, n.want, n.flags
 	switch {
-	case n.flags&before&needBack != 0: // who gives them back states what is needed then
+	case n.flags&before&needBack != 0: // who gives them back sends what is needed then
 		return Nothing
 	case n.flags&needBack != 0:
 		return GiveBack

@@ -113,7 +113,7 @@ func (o *semaphore) need(n *need, head *Waiter, used int32) {
 	}
 }
 
-// restated reports whether what n says of capacities differs from what was stated last, and is stated now.
+// restated reports whether what n says of capacities differs from the last command, and notes it for the next.
 func (o *semaphore) restated(n need) bool {
 	same := n.keepOf == o.statedKeepOf && n.wantOf == o.statedWantOf
 	o.statedKeepOf, o.statedWantOf = n.keepOf, n.wantOf

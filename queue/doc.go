@@ -28,7 +28,7 @@
 //
 //   - The units are not made here. They pass through many local stays before they go back, and what is asked for belongs to
 //     the key rather than to a waiter. Whoever changes what the server must be told learns that by the Order, reads Demand,
-//     and states it. Demand says what is true now, so it does no harm if a later order is carried out first.
+//     and sends that. Demand says what is true now, so it does no harm if a later order is carried out first.
 //   - Units can be lost. That ends the stays of those who can be notified. Who cannot (a Lock has no context and no error)
 //     keeps the key closed in this process until it leaves.
 //   - What the word alone does not decide is decided under one short mutex. Parking in Go is a channel, a waiter may be
@@ -81,8 +81,8 @@
 //
 //	I1  An exclusive stay is alone. Those inside need no more units than were granted when the last of them came in, nor
 //	    in a semaphore than the least capacity that one of them counts with.
-//	I2  A change of what must be stated gives one Restate or GiveBack, to the caller of the transition that changed it. What
-//	    is noticed in vain is left to the next one. GiveBack is followed by one Shrink, whose caller states all.
+//	I2  A change of what the server must know gives one Restate or GiveBack, to the caller of the transition that changed it. What
+//	    is noticed in vain is left to the next one. GiveBack is followed by one Shrink, whose caller sends all.
 //	I3  A waiter leaves the queue exactly once for each time that it joined: admitted, cancelled or failed.
 //	I4  No unpark is lost: after each transition somebody inside, too few units or the time keep the first waiter out, or an
 //	    heir was unparked and has not run yet.

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// This file is for the code that talks to the server: what it states, and what it reports here.
+// This file is for the code that talks to the server: what it sends, and what it reports here.
 
 // Forever is the deadline of units that the caller checks itself.
 const Forever time.Duration = 1<<63 - 1
@@ -154,7 +154,7 @@ func (s *Synchronizer) Shrink(keep int64) bool {
 			}
 		}
 	}
-	s.settleLocked(false) // the caller states what is needed now
+	s.settleLocked(false) // the caller sends what is needed now
 	return ok
 }
 

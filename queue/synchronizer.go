@@ -34,7 +34,7 @@ type Policy struct {
 }
 
 // Order is what the caller of a transition must do now, outside the lock. Each is given to exactly one caller and nobody else
-// carries it out: if it is dropped, the key hangs. A caller that reads Demand and states it in any case may drop a Restate.
+// carries it out: if it is dropped, the key hangs. A caller that reads Demand and sends that in any case may drop a Restate.
 type Order uint8
 
 const (

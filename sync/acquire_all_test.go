@@ -49,9 +49,9 @@ func TestAcquireAll(t *testing.T) {
 	})
 }
 
-// S10: several keys are acquired one after the other in the order of their bytes, each by a statement of its own that names
+// S10: several keys are acquired one after the other in the order of their bytes, each by a command of its own that names
 // no other key. While one is waited for those before it are held, and those after it are not asked for.
-func TestAcquireAll_S10_OneStatementPerKey(t *testing.T) {
+func TestAcquireAll_S10_OneCommandPerKey(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		rdb, sent := s.client(), &said{}
 		m, _ := manager(t, rdb, anteroom.Config{})

@@ -86,7 +86,7 @@ func mixed(t *testing.T, s *testredis.Server, r bool) {
 		}
 	}
 	for k := range keys {
-		// A statement whose connection was cut may land after the one that has cleaned up behind it. What it makes is
+		// A command whose connection was cut may land after the one that has cleaned up behind it. What it makes is
 		// nobody's, so it is never renewed.
 		if left := s.Client(t).PTTL(bg, name(k)).Val(); left > lettucecompat.CallLease(mixedLease) {
 			t.Errorf("%s is left in Redis for %v", name(k), left)

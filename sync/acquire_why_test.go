@@ -91,8 +91,8 @@ func TestWhy_AnOutageBeforeAFixedLease(t *testing.T) {
 	})
 }
 
-// A clean-up has no answer, and the ask after it has: the last statement counts.
-func TestWhy_AnOlderStatementHasNoAnswer(t *testing.T) {
+// A clean-up has no answer, and the acquire after it has: the last command counts.
+func TestWhy_AnOlderCommandHasNoAnswer(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		other, _ := manager(t, s.client(), anteroom.Config{})
 		h := acquire(t, other.Mutex("k"))
@@ -112,7 +112,7 @@ func TestWhy_AnOlderStatementHasNoAnswer(t *testing.T) {
 		<-first
 		s.settle()
 		if net.Waiting() > 0 {
-			t.Fatal("the statement that leaves was not lost")
+			t.Fatal("the command that leaves was not lost")
 		}
 		ctx, cancel := context.WithTimeout(bg, 1500*time.Millisecond)
 		defer cancel()

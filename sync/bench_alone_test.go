@@ -92,7 +92,7 @@ func (s *said) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// instantly is a hook that answers each statement made alone: an ask is granted, and what is given back is gone.
+// instantly is a hook that answers each command made alone: an acquire is granted, and what is given back is gone.
 type instantly struct{}
 
 func (instantly) DialHook(next redis.DialHook) redis.DialHook { return next }

@@ -26,7 +26,7 @@ func TestCloseWithin_IsTheTime(t *testing.T) {
 			go func() { _ = h.Release(bg) }()
 			synctest.Wait()
 		},
-		"an ask without an answer": func(t *testing.T, s *embedded, m *anteroom.Manager) {
+		"an acquire without an answer": func(t *testing.T, s *embedded, m *anteroom.Manager) {
 			s.net.BlackHole()
 			go func() { _, _ = m.Mutex("k").Acquire(bg) }()
 			synctest.Wait()

@@ -81,7 +81,7 @@ func TestWhatBelongsToAHoldMayDiffer(t *testing.T) {
 	})
 }
 
-// Other processes get their turn whatever leases the goroutines of this one ask for.
+// Other processes get their turn whatever leases the goroutines of this one acquire for.
 func TestTurnsOfMixedLeases(t *testing.T) {
 	for _, other := range []time.Duration{30 * time.Second, 20 * time.Second} {
 		t.Run(other.String(), func(t *testing.T) {

@@ -25,7 +25,7 @@ func (m *Manager) ClockJumped(d time.Duration) { m.reports.Jumped(d) }
 
 func (m *Manager) WasLate(d time.Duration) { m.reports.Stalled(d) }
 
-// MeetTrouble reports that a statement has failed at a server: a test cannot let one fail over.
+// MeetTrouble reports that a command has failed at a server: a test cannot let one fail over.
 func (m *Manager) MeetTrouble(shard string) {
 	k := m.locks.Key("trouble", &m.defaults.lock)
 	defer k.Done()

@@ -13,19 +13,19 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// slowAsk holds one ask up: on its way to Redis, or its answer on the way back. Other statements pass it.
-type slowAsk struct {
+// slowAcquire holds one acquire up: on its way to Redis, or its answer on the way back. Other commands pass it.
+type slowAcquire struct {
 	*redis.Client
 	armed   atomic.Bool
 	answer  bool          // it is the answer that is held up
 	at, let chan struct{} // it is there; it may continue
 }
 
-func newSlowAsk(rdb *redis.Client, answer bool) *slowAsk {
-	return &slowAsk{Client: rdb, answer: answer, at: make(chan struct{}), let: make(chan struct{})}
+func newSlowAsk(rdb *redis.Client, answer bool) *slowAcquire {
+	return &slowAcquire{Client: rdb, answer: answer, at: make(chan struct{}), let: make(chan struct{})}
 }
 
-func (a *slowAsk) Process(ctx context.Context, cmd redis.Cmder) error {
+func (a *slowAcquire) Process(ctx context.Context, cmd redis.Cmder) error {
 	if !slices.Contains(cmd.Args(), any("0 0 1")) || !a.armed.CompareAndSwap(true, false) {
 		return a.Client.Process(ctx, cmd)
 	}
@@ -84,9 +84,9 @@ func TestLine_AnAnswerThatIsTooLateLetsNobodyIn(t *testing.T) {
 	})
 }
 
-// An ask lands long after it was given up: it takes nothing from the owner who has come in since, and what it leaves
+// An acquire lands long after it was given up: it takes nothing from the owner who has come in since, and what it leaves
 // behind a release lasts for a call lease, on which nobody relies.
-func TestLine_AnAskThatLandsLateChangesNothing(t *testing.T) {
+func TestLine_AnAcquireThatLandsLateChangesNothing(t *testing.T) {
 	for name, held := range map[string]bool{"beside the owner": true, "after the release": false} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *embedded) {
@@ -96,7 +96,7 @@ func TestLine_AnAskThatLandsLateChangesNothing(t *testing.T) {
 				mu := m.Mutex("k")
 				ok(t, acquire(t, mu).Release(bg))
 				a.armed.Store(true)
-				h := acquire(t, mu) // by a second ask
+				h := acquire(t, mu) // by a second acquire
 				if held {
 					close(a.let)
 					s.settle()

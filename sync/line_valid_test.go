@@ -28,7 +28,7 @@ func forger(t *testing.T, s *embedded, cfg anteroom.LockConfig, opts ...anteroom
 	return m, sent, got, s.spots("k")[0]
 }
 
-// A call is entered without a command, and its deadline counts from before the statement that it names was sent.
+// A call is entered without a command, and its deadline counts from before the command that it names was sent.
 func TestLine_ACallIsEnteredWithoutACommand(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, sent, got, at := forger(t, s, anteroom.LockConfig{})
@@ -52,7 +52,7 @@ func TestLine_ACallIsEnteredWithoutACommand(t *testing.T) {
 	})
 }
 
-// A call without the place's secret word is no call, and one that names another statement than the place's last is not
+// A call without the place's secret word is no call, and one that names another command than the place's last is not
 // believed: Redis is asked, which decides.
 func TestLine_AnOldOrForgedCallLetsNobodyIn(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
@@ -222,7 +222,7 @@ func TestLine_ACalledHoldSurvivesAnOutageSoon(t *testing.T) {
 	})
 }
 
-// The renewal check does not take the age of the statement that a call names for a late renewal.
+// The renewal check does not take the age of the command that a call names for a late renewal.
 func TestLine_ACalledHoldIsNotLate(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, rec := manager(t, s.client(), anteroom.Config{Defaults: anteroom.LockConfig{WatchdogPeriod: 10 * time.Millisecond}})

@@ -373,8 +373,8 @@ func TestSync_I3_AnEarlierGrantsCommandsNeverTouchALaterOne(t *testing.T) {
 		ok(t, err)
 		defer wire.Close()
 		_, n, _ := lettucecompat.ParseField(first.Holder())
-		release := lettucecompat.Statement{Key: "k", N: n + 1, Since: n, Have: lettucecompat.HaveUnit, Units: 1, Terms: &lettucecompat.Terms{}}
-		if r := wire.State(bg, release); r.Outcome != lettucecompat.OutcomeOK || r.Word != lettucecompat.WordVoid {
+		release := lettucecompat.Command{Key: "k", N: n + 1, Since: n, Have: lettucecompat.HaveUnit, Units: 1, Terms: &lettucecompat.Terms{}}
+		if r := wire.Do(bg, release); r.Outcome != lettucecompat.OutcomeOK || r.Word != lettucecompat.WordVoid {
 			t.Fatalf("a late release: %+v", r)
 		}
 		late := wire.Renew(bg, []lettucecompat.Renewal{{Key: "k", Field: first.Holder(), Lease: time.Hour}}, 0)

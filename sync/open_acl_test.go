@@ -107,7 +107,7 @@ func TestACL_TheListInTheDocumentIsEnoughAndExact(t *testing.T) {
 	forceRelease(t, a, b, counts)
 	watched := acquire(t, a.Mutex("order:0"))
 	for _, what := range []string{
-		"renewed/renewed", "acquired/acquired/handoff", "command/turn", "command/status",
+		"renewed/renewed", "acquired/acquired/handoff", "command/yield", "command/status",
 		"command/ping", "command/probe", "command/inspect", "command/force",
 	} {
 		eventually(t, what, func() bool { return counts.get(what) > 0 })
@@ -183,7 +183,7 @@ func waitForAStranger(t *testing.T, admin *redis.Client, m *anteroom.Manager) {
 func endATurn(t *testing.T, m, other *anteroom.Manager, counts *counter) {
 	t.Helper()
 	for range 20 {
-		if passOn(t, m, other); counts.get("command/turn") > 0 {
+		if passOn(t, m, other); counts.get("command/yield") > 0 {
 			return
 		}
 	}

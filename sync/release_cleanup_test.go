@@ -46,7 +46,7 @@ func TestALostSendIsCleanedUpAfterAReplicaRefusal(t *testing.T) {
 	}
 }
 
-// lateSend gives f a hold of "k" by the second ask: the first one is on its way until arrives is called.
+// lateSend gives f a hold of "k" by the second acquire: the first one is on its way until arrives is called.
 func lateSend(t *testing.T, cfg anteroom.LockConfig, opts []anteroom.AcquireOption, f func(t *testing.T, s *embedded, m *anteroom.Manager, h *anteroom.Hold, arrives func())) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		slow, fast := s.network(), s.network()
@@ -61,7 +61,7 @@ func lateSend(t *testing.T, cfg anteroom.LockConfig, opts []anteroom.AcquireOpti
 	})
 }
 
-// The same where the lock was held by a later ask, however the hold has ended: the first ask may still arrive.
+// The same where the lock was held by a later ask, however the hold has ended: the first acquire may still arrive.
 func TestALostSendIsCleanedUpAfterAHold(t *testing.T) {
 	for name, c := range map[string]struct {
 		cfg anteroom.LockConfig

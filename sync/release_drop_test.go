@@ -8,7 +8,7 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// A release is refused and continues in the background, and the next statement of the same
+// A release is refused and continues in the background, and the next command of the same
 // process removes the field in its own script. That its answer comes after that of another
 // release, which finds nothing, makes it no loss: the lock was the holder's.
 func TestAReleaseThatTheNextAttemptCarriedOutIsNoLoss(t *testing.T) {

@@ -70,7 +70,7 @@ func TestLabels_CommandNamesAreThoseThatTheWireReports(t *testing.T) {
 		ast.Inspect(f, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.FuncDecl:
-				if n.Name.Name == "name" && n.Recv != nil { // that of a Statement
+				if n.Name.Name == "name" && n.Recv != nil { // that of a Command
 					ast.Inspect(n.Body, func(n ast.Node) bool {
 						if r, is := n.(*ast.ReturnStmt); is {
 							reported = append(reported, text(r.Results[0]))

@@ -198,7 +198,7 @@ func TestLookout_ALongCycle(t *testing.T) {
 	}
 }
 
-// A wait whose first statement is under way meets no errors.
+// A wait whose first command is under way meets no errors.
 func TestLookout_AnAttemptWithoutAnAnswerYetIsNoError(t *testing.T) {
 	s := newScene(t, Config{})
 	s.wait(s.m.locks.Key("a", &s.m.defaults.lock), queue.NoNotify, 1) // the queue is acquiring

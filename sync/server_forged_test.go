@@ -76,7 +76,7 @@ func TestSecurity_AFloodOfMessages(t *testing.T) {
 		go func() { got <- acquire(t, b.Mutex("k")) }()
 		time.Sleep(100 * time.Millisecond)
 		flood := func(channel, message string) (asked int) {
-			commands := func() int { return counts.get("command/ask") + counts.get("command/confirm") }
+			commands := func() int { return counts.get("command/acquire") + counts.get("command/confirm") }
 			before := commands()
 			for range 1000 {
 				s.Publish(channel, message)

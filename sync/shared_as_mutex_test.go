@@ -71,7 +71,7 @@ func TestShared_AReleaseFindsARemovalWhateverIsThereNext(t *testing.T) {
 	})
 }
 
-// After an error a statement is repeated after a pause: for a reader, too, who asks once in a second whether others wait.
+// After an error a command is repeated after a pause: for a reader, too, who asks once in a second whether others wait.
 func TestShared_AnErrorIsFollowedByAPause(t *testing.T) {
 	sent := map[string]int{}
 	for name, take := range ofEachKind {

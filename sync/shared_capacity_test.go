@@ -112,7 +112,7 @@ func TestCapacity_UnusedUnitsAboveItGoBack(t *testing.T) {
 }
 
 // A lesser one that Redis does not hear of, or whose answer is lost, lets nobody in.
-func TestCapacity_AStatementThatFails(t *testing.T) {
+func TestCapacity_ACommandThatFails(t *testing.T) {
 	for name, fail := range map[string]func(s *embedded){
 		"refused":   func(s *embedded) { s.net.Refuse(); s.net.CloseAll() },
 		"no answer": func(s *embedded) { s.net.BlackHole() },
@@ -211,7 +211,7 @@ func TestCapacity_ALargerOneOnItsWay(t *testing.T) {
 		c := must[theHold](t)(large.Acquire(bg, 1))
 		ok(t, c.Release(bg)) // its unit stays for 10 ms
 		s.net.BlackHole()
-		ok(t, a.Release(bg)) // the statement has no answer
+		ok(t, a.Release(bg)) // the command has no answer
 		if h, err := small.TryAcquire(bg, 1); err == nil {
 			t.Error("it is in, and others may have three more")
 			ok(t, h.Release(bg))

@@ -28,7 +28,7 @@ func (s *embedded) overtaken(t *testing.T, a, b *anteroom.Manager, net *faultnet
 	return isIn(t, got)
 }
 
-// late makes the answer to the next statement about k over net come so late.
+// late makes the answer to the next command about k over net come so late.
 func (s *embedded) late(net *faultnet.Network, d time.Duration) {
 	net.OnRequest(lineOf("k"), 1, faultnet.Late(d))
 }

@@ -241,8 +241,8 @@ func TestShared_IsReportedAsAMutex_Lab(t *testing.T) {
 	}
 }
 
-// A release that comes while another statement is about to find the loss returns it, too.
-func TestShared_S4_AReleaseBesideAStatementFindsTheLoss(t *testing.T) {
+// A release that comes while another command is about to find the loss returns it, too.
+func TestShared_S4_AReleaseBesideACommandFindsTheLoss(t *testing.T) {
 	for wait := time.Duration(0); wait < 1200*time.Millisecond; wait += 30 * time.Millisecond {
 		bubble(t, func(t *testing.T, s *embedded) {
 			m, rec := manager(t, s.client(), anteroom.Config{})

@@ -24,7 +24,7 @@ func lineOf(key string) string { return "anteroom:line:{" + key + "}" }
 type spot struct {
 	seq    int
 	client string
-	n      uint64 // of the statement that made or last confirmed it
+	n      uint64 // of the command that made or last confirmed it
 	word   string // the secret
 }
 

@@ -340,7 +340,7 @@ func TestTaking_AQuestionWithoutAnAnswer(t *testing.T) {
 		dead := deadTicket(t, a)
 		h := acquire(t, a.Mutex("k"))
 		time.Sleep(500 * time.Millisecond) // it is renewed
-		before := counts.get("command/ask")
+		before := counts.get("command/acquire")
 		net.OnRequest("ticket.", 1, faultnet.Swallowed)
 		time.AfterFunc(100*time.Millisecond, func() { ok(t, h.Release(bg)) })
 		ctx, cancel := context.WithTimeout(bg, 500*time.Millisecond)
@@ -349,7 +349,7 @@ func TestTaking_AQuestionWithoutAnAnswer(t *testing.T) {
 			t.Errorf("%v; traps left: %d", err, net.Waiting())
 		}
 		time.Sleep(time.Second)
-		if asked := counts.get("command/ask") - before; asked != 0 {
+		if asked := counts.get("command/acquire") - before; asked != 0 {
 			t.Errorf("asked for the lock %d times", asked)
 		}
 	})

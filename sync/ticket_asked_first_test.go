@@ -128,11 +128,11 @@ func TestTicket_ADeadOneKeepsNobodyOut(t *testing.T) {
 		b, _ := manager(t, s.clientOver(net), anteroom.Config{Observer: hooks(counts)})
 		warmForce(t, a, b)
 		dead := deadTicket(t, a)
-		before := counts.get("command/ask")
+		before := counts.get("command/acquire")
 		if _, err := b.Mutex("k").Resume(bg, dead); !errors.Is(err, anteroom.ErrNotHeld) {
 			t.Errorf("%v", err)
 		}
-		if asked := counts.get("command/ask") - before; asked != 0 {
+		if asked := counts.get("command/acquire") - before; asked != 0 {
 			t.Errorf("a dead ticket has asked for the lock %d times", asked)
 		}
 		h := acquire(t, a.Mutex("k"))

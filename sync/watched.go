@@ -185,7 +185,7 @@ func facts(g *lock.Held, o *lock.Owner, now time.Duration) (watchdog.Facts, bool
 	f.Lease, f.RenewalTime = max(terms.For, times.Left), max(terms.Period, 0)
 	f.LastConfirmed, f.Deadline, f.NextRenewal = times.Confirmed, times.Deadline, times.NextDue
 	if lease.Renewals() == 0 && granted.After(f.LastConfirmed) {
-		f.LastConfirmed = granted // of a call: the lease counts from a statement of long before it
+		f.LastConfirmed = granted // of a call: the lease counts from a command of long before it
 	}
 	f.Fixed, f.RenewalFailures = terms.Fixed() || g.Unrenewed() || g.Lingers(), lease.Failures() // what lingers is not renewed now
 	f.Stretched = g.Stretched()

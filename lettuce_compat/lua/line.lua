@@ -67,8 +67,8 @@ local function line_of(line, client, multi)
 
   -- serve calls the first living place if accepts allows it, then the next, at most `most` of them. It stops at a place that
   -- accepts refuses, and returns it. It passes and keeps a place whose client is not subscribed, but calls the first of these
-  -- if no client is. give makes a place the holder and returns what its client is to know, or nil. behind: the stating
-  -- client will wait behind them.
+  -- if no client is. give makes a place the holder and returns what its client is to know, or nil. behind: the client of
+  -- this command will wait behind them.
   function l.serve(most, accepts, give, behind)
     local unsubscribed, first
     local last = math.min(l.tail, l.head + MOST_PLACES - 1)

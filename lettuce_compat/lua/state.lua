@@ -56,7 +56,7 @@ local function concluded(answer)
   return text and redis.error_reply(text) or answer
 end
 
--- give_back ends a hold. Returns the receivers of its message, or nil, and an error if there is one. An ask has no message:
+-- give_back ends a hold. Returns the receivers of its message, or nil, and an error if there is one. An acquire has no message:
 -- it takes the lock again immediately.
 local function give_back(field)
   local removed, text = remove(key, field)

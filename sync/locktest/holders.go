@@ -44,8 +44,8 @@ func (m *Manager) TakeBy(key string) (release func()) {
 	s, ctx := m.srv, context.Background()
 	number := func() uint64 { return lettucecompat.FirstNumber + s.said.Add(1) }
 	n := number()
-	ask := lettucecompat.Statement{Key: key, N: n, Since: n, Want: 1, Try: true, Terms: foreignTerms}
-	answer := s.foreign.State(ctx, ask)
+	ask := lettucecompat.Command{Key: key, N: n, Since: n, Want: 1, Try: true, Terms: foreignTerms}
+	answer := s.foreign.Do(ctx, ask)
 	switch {
 	case answer.Outcome != lettucecompat.OutcomeOK:
 		m.r.Fatalf("locktest: TakeBy(%q): %v", key, answer.Err)
@@ -53,7 +53,7 @@ func (m *Manager) TakeBy(key string) (release func()) {
 		m.r.Fatalf("locktest: TakeBy(%q): %s has the lock; wait for its release, or call Lose first", key, answer.Holder)
 	}
 	return sync.OnceFunc(func() {
-		s.foreign.State(ctx, lettucecompat.Statement{Key: key, N: number(), Since: n, Have: lettucecompat.HaveUnit, Units: 1, Terms: foreignTerms})
+		s.foreign.Do(ctx, lettucecompat.Command{Key: key, N: number(), Since: n, Have: lettucecompat.HaveUnit, Units: 1, Terms: foreignTerms})
 	})
 }
 

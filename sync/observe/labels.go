@@ -44,7 +44,7 @@ func Labels() LabelSets {
 		},
 		Calls: []string{CallEntered, CallFound},
 		Commands: []string{
-			"ask", "confirm", "release", "turn", "leave", "renew", "extend", "status", "inspect", "force", "take", "ping", "probe",
+			"acquire", "confirm", "release", "yield", "cancel", "renew", "extend", "status", "inspect", "force", "take", "ping", "probe",
 		},
 		CommandOutcomes: []string{"ok", "refused", "gone", "failed", "unknown"},
 		Checks:          []string{"renewal", "lock_status", "holder", "connection", "recovery"},

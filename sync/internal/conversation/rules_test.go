@@ -170,9 +170,9 @@ func TestRules_P5_ACallOvertakesTheAnswer(t *testing.T) {
 	p.sends(quiet, "11: 1 0 0, since 10")
 }
 
-// P5: the answer to an ask is lost, and then its call comes. Until it is asked again the call is a grant. Afterwards it gives
+// P5: the answer to an acquire is lost, and then its call comes. Until it is asked again the call is a grant. Afterwards it gives
 // nothing: that ask gives back what the first one got.
-func TestRules_P5_TheCallOfAnAskWhoseAnswerIsLost(t *testing.T) {
+func TestRules_P5_TheCallOfAnAcquireWhoseAnswerIsLost(t *testing.T) {
 	p := newPlay(t)
 	p.sends(pending, "10: 0 0 1")
 	p.handles(silence(10), None)
@@ -334,7 +334,7 @@ func TestRules_P8_AReleaseWithoutAnAnswer(t *testing.T) {
 		p.handles(nothing(32), None)
 		p.is(Idle)
 	})
-	t.Run("an ask does as well", func(t *testing.T) {
+	t.Run("an acquire does as well", func(t *testing.T) {
 		p := granted()
 		p.handles(silence(20), None)
 		p.sends(pending, "30: 0 0 1, returns 10")

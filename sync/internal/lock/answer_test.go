@@ -91,7 +91,7 @@ func TestAnswer_P13_WhatATryGotTooLate(t *testing.T) {
 	}
 	eventually(t, "settled", func() bool { return p.unsettled.Load() == 0 })
 	if n := stated.Load(); n != 2 {
-		t.Errorf("%d commands, not an ask and a release", n)
+		t.Errorf("%d commands, not an acquire and a release", n)
 	}
 }
 
@@ -103,7 +103,7 @@ func TestAnswer_CloseBesideAFixedLease(t *testing.T) {
 	p := newParty(t, c, longLease)
 	mustRelease(t, p.mustAcquire(t, "k")) // scripts are loaded
 	beforeEach(c, func(n int64) {
-		if n == 2 { // after the ask
+		if n == 2 { // after the acquire
 			p.BeginClose()
 		}
 	})

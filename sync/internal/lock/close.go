@@ -80,7 +80,7 @@ func (l *Locks) await(ctx context.Context, done func() bool) {
 	}
 }
 
-// Stop ends the renewals and all that keys do by themselves. A later exit still states once that the lock is free.
+// Stop ends the renewals and all that keys do by themselves. A later exit still gives the lock back once.
 func (l *Locks) Stop() {
 	l.leases.Stop()
 	for _, k := range l.All() {

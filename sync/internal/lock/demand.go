@@ -4,7 +4,7 @@ import (
 	"github.com/anteroom/anteroom/sync/internal/conversation"
 )
 
-// This file is what a key states next: what the goroutines of a Mutex want, and what that makes of the conversation.
+// This file is what a key sends next: what the goroutines of a Mutex want, and what that makes of the conversation.
 
 // quietUntilLocked returns until when nothing is pending, though somebody may wait.
 func (k *Key) quietUntilLocked() Moment {

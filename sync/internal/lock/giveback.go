@@ -25,11 +25,11 @@ type giving struct {
 	by      []*Owner // of units: those who have left and are known by name. Of a Mutex see Held.by
 	unnamed bool     // others have left
 	late    bool     // of a Mutex: the owner has left after the deadline
-	lost    bool     // of a Mutex: after the loss, which Held.Lost reports. Nothing is stated
+	lost    bool     // of a Mutex: after the loss, which Held.Lost reports. Nothing is sent
 
 	// Guarded by Key.mu.
-	n        uint64        // of the command that states it; 0: another one is unanswered, and it is stated after that
-	before   *giving       // stated before, without an answer
+	n        uint64        // of the command that gives it back; 0: another one is unanswered, and that comes after it
+	before   *giving       // given back before, without an answer
 	failure  ReleaseResult // why the first answer is missing; nil Err: it is not
 	ended    bool
 	r        ExitResult    // how
@@ -74,7 +74,7 @@ type freed struct {
 //	                                                 | answer is missing, that      |
 //	it was not, nor its ticket, whose time is not    | lost: gone, forced           | lost: deadline
 //	over                                             |                              |
-//	an answer to what was stated since               | released                     | lost: deadline
+//	an answer to a command since                     | released                     | lost: deadline
 //	nothing (yet): see resultOf                      | why the first is missing     | lost: deadline
 //
 // After the deadline nobody can rely on the lock, and a ticket gets nothing from who leaves then. A repetition that names no units finds
@@ -126,7 +126,7 @@ func (k *Key) freedLocked(cmd *conversation.Command, e conversation.Event, f con
 	return n
 }
 
-// failLocked notes that an answer to what states b is none.
+// failLocked notes that an answer to the command that gives b back is none.
 func (b *giving) failLocked(a *lettucecompat.Answer) (n freed) {
 	if b.failure.Err != nil {
 		return freed{}
@@ -185,7 +185,7 @@ func (k *Key) await(ctx context.Context, b *giving, limit time.Time) ExitResult 
 	return k.resultOf(b, otherwise)
 }
 
-// over returns what is closed when b ends, nil if it has, or nothing is stated for it.
+// over returns what is closed when b ends, nil if it has, or nothing is sent for it.
 func (k *Key) over(b *giving) <-chan struct{} {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -21,7 +21,7 @@ import (
 //
 // The queue decides who is inside, and the conversation what that means for Redis. Both change under mu, but for goroutines that come
 // and go by the queue alone. Code that changes what the goroutines want, or hears something, calls sendNext or sendAsync, or for a release
-// Held.release. These state what the conversation says is to be stated, and set the timer for when it has something to say by itself.
+// Held.release. These send the commands that the conversation has, and set the timer for when it has one without a cause.
 type Key struct {
 	l    *Locks
 	name string
@@ -56,7 +56,7 @@ type Key struct {
 	retries  int8   // so many leases in a row could not be secured; 6 at most
 	longer   bool   // of a Mutex: a unit that nobody has entered was made to last, and that was not enough if it is again
 	busy     bool   // counted in Locks.unsettled, with a reference
-	silenced bool   // the client is closed: nothing is stated at a time, only for somebody
+	silenced bool   // the client is closed: nothing is sent by the timer, only for somebody
 
 	// Of a Mutex, guarded by mu.
 	unwatch  chan struct{} // ends listening for a foreign holder's release; nil: nobody listens

@@ -35,7 +35,7 @@ func (h *lateAnswers) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.
 	}
 }
 
-// P13: a try is one ask. Where its answer leaves too little of the lock to rely on, the lock is given back.
+// P13: a try is one acquire. Where its answer leaves too little of the lock to rely on, the lock is given back.
 func TestLate_P13_ATryIsOneAsk_Lab(t *testing.T) {
 	t.Parallel()
 	brief := stretchedBy(Lease{For: 300 * time.Millisecond, Period: 100 * time.Millisecond, Margin: 30 * time.Millisecond})
@@ -73,7 +73,7 @@ func TestLate_P13_ATryIsOneAsk_Lab(t *testing.T) {
 			begin := time.Now()
 			o := &Owner{Stay: queue.Stay{Kind: queue.Try | queue.Refusable}, Holder: notify(func(*Loss) {})}
 			err := k.Acquire(ctx, o, c.fixed)
-			if d := time.Since(begin); err == nil || !pace.Within(d, 3*c.late+500*time.Millisecond) { // the ask, the fixed lease, its release
+			if d := time.Since(begin); err == nil || !pace.Within(d, 3*c.late+500*time.Millisecond) { // the acquire, the fixed lease, its release
 				t.Errorf("%v after %v, each answer after %v", err, d, c.late)
 			}
 			h.by.Store(0)

@@ -9,7 +9,7 @@ import (
 )
 
 // This file is how a process keeps a lock that none of its goroutines wants: see Settings.Linger. The queue says Lingers then,
-// and to the conversation the unit is owned. Nothing is stated and nothing renewed, so a process that dies delays others by
+// and to the conversation the unit is owned. Nothing is sent and nothing renewed, so a process that dies delays others by
 // what is left of the lease. It ends when a message says that another client waits, at a close, or after a time that leaves
 // half of the lease. A try waits in line for a moment, so that there is such a message.
 

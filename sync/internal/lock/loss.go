@@ -136,7 +136,7 @@ func (k *Key) forced(n uint64) {
 
 // forced handles the message, which anybody can send, that somebody has deleted the lock. A renewal asks Redis whether
 // that is so, or verify for a fixed lease, which has none. Without an answer it is believed to be lost, and nothing is
-// stated while its owner may work.
+// sent while its owner may work.
 func (g *Held) forced() {
 	asked := g.said()
 	g.force.Store(int64(g.k.l.now()))

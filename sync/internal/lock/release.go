@@ -22,15 +22,15 @@ func (g *Held) endLease(o *Owner, now time.Duration) *giving {
 }
 
 // release gives b back, which endLease has returned, for an owner that has exited or that never came, and returns after the first
-// answer, or after the time limit of a command without one. The queue is in the state Releasing. What is stated is a
-// turn if somebody waits here. mayBeHeld is as in lettucecompat.Statement.
+// answer, or after the time limit of a command without one. The queue is in the state Releasing. The command is a
+// yield if somebody waits here. mayBeHeld is as in lettucecompat.Command.
 func (g *Held) release(b *giving, mayBeHeld bool) {
 	k := g.k
 	k.mu.Lock()
 	k.q.Shrink(0)
 	has := k.unitsLocked() > 0 && k.conv.Grant.Record == g.n
 	if now := k.l.now(); has {
-		if left := g.minHoldLeft(now); left > 0 { // a release and not a turn: only that can be repeated with the mark
+		if left := g.minHoldLeft(now); left > 0 { // a release and not a yield: only that can be repeated with the mark
 			g.mark = now + left
 		}
 		if t := g.bequestLocked(); t != nil && !b.late && !b.lost { // a ticket of a lost hold is nobody's
@@ -38,9 +38,9 @@ func (g *Held) release(b *giving, mayBeHeld bool) {
 		}
 	}
 	var cmd *conversation.Command
-	states := !b.lost && has
+	gives := !b.lost && has
 	switch {
-	case states:
+	case gives:
 		b.before, k.freeing = k.freeing, b
 		cmd = k.nextLocked()
 	case !b.lost: // a confirmation of a place has found it gone: nothing is there that MinHold would keep
@@ -51,7 +51,7 @@ func (g *Held) release(b *giving, mayBeHeld bool) {
 	switch {
 	case cmd != nil:
 		k.send(cmd, mayBeHeld)
-	case states: // after the answer to what is unanswered
+	case gives: // after the answer to what is unanswered
 		k.await(context.Background(), b, time.Now().Add(2*k.set.Timeout))
 	default:
 		g.exited()

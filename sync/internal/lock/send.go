@@ -25,7 +25,7 @@ const (
 	leastPause       = 20 * time.Millisecond // after the second command without an answer
 )
 
-// sendNext sends what there is to send now, and returns after the answer. mayBeHeld is as in lettucecompat.Statement.
+// sendNext sends what there is to send now, and returns after the answer. mayBeHeld is as in lettucecompat.Command.
 func (k *Key) sendNext(mayBeHeld bool) {
 	if cmd := k.next(); cmd != nil {
 		k.send(cmd, mayBeHeld)
@@ -82,9 +82,9 @@ func (k *Key) report(err error) {
 	k.l.cfg.Reporter.Failed(k, shard, err)
 }
 
-// statement is cmd as the wire has it.
-func (k *Key) statement(cmd *conversation.Command, mayBeHeld bool) lettucecompat.Statement {
-	s := lettucecompat.Statement{
+// command is cmd as the wire has it.
+func (k *Key) command(cmd *conversation.Command, mayBeHeld bool) lettucecompat.Command {
+	s := lettucecompat.Command{
 		Key: k.name, N: cmd.N, Since: cmd.Names(), Units: cmd.Have, Keep: cmd.Keep, Want: cmd.Want, Again: cmd.Again, Try: cmd.Try,
 		Terms: &k.set.Wire, Timeout: k.set.Timeout, MayBeHeld: mayBeHeld,
 	}
@@ -107,7 +107,7 @@ func (k *Key) ask(cmd *conversation.Command, mayBeHeld bool) (conversation.Event
 	case cmd.Have > 0 && cmd.Keep > 0:
 		return k.renew(cmd)
 	}
-	wire := k.statement(cmd, mayBeHeld)
+	wire := k.command(cmd, mayBeHeld)
 	if cmd.Keep == 0 && wire.Since > 0 {
 		k.mu.Lock()
 		k.markLocked(&wire)
@@ -117,14 +117,14 @@ func (k *Key) ask(cmd *conversation.Command, mayBeHeld bool) (conversation.Event
 		t := k.taker()
 		wire.Try, wire.First = k.tries() && k.set.Linger == 0, t != nil && t.From == ""
 	}
-	a := k.l.wire.State(context.Background(), wire)
+	a := k.l.wire.Do(context.Background(), wire)
 	e := k.event(cmd.N, &a)
 	k.heardOfOthers(cmd, &e, &a)
 	return e, a
 }
 
 // markLocked fills in which mark stays of the record that is given back, and its last token.
-func (k *Key) markLocked(wire *lettucecompat.Statement) {
+func (k *Key) markLocked(wire *lettucecompat.Command) {
 	switch g := k.cur.Load(); {
 	case g != nil && g.n == wire.Since:
 		wire.LastToken, wire.Mark = g.lastToken(), max(g.mark-k.l.now(), 0)

@@ -167,7 +167,7 @@ func (o *Owner) exitUnits(ctx context.Context) ExitResult {
 	}
 }
 
-// giveBack lets somebody out, by unless nobody knows who it is, states what g has too much because of that, if it is not to
+// giveBack lets somebody out, by unless nobody knows who it is, gives back what g has too much because of that, if it is not to
 // linger, and says how that ended.
 func (k *Key) giveBack(g *Held, by *Owner, mayBeHeld bool, outLocked func()) ExitResult {
 	limit := time.Now().Add(2 * k.set.Timeout)
@@ -186,7 +186,7 @@ func (k *Key) giveBack(g *Held, by *Owner, mayBeHeld bool, outLocked func()) Exi
 			k.u.next.unnamed = true
 		}
 		b = k.u.next
-	case by == nil && k.conv.Unanswered() && k.freeing != nil && k.freeing.g == g: // another one has stated it meanwhile
+	case by == nil && k.conv.Unanswered() && k.freeing != nil && k.freeing.g == g: // another command gives it back already
 		b = k.freeing
 		b.unnamed = true
 	case by != nil && lost && g.loss == nil:

@@ -17,7 +17,7 @@ type heldUnits struct {
 	made     Moment              // when the newest token came
 	handOffs int64               // to writers of this process since then
 	handed   bool                // somebody has that token
-	stated   int64               // the newest of those that an answered command has named
+	named    int64               // the newest of those that an answered command has named
 }
 
 // until is until when the units may be relied on, if the machine, which was suspended for slept, is not before that.
@@ -70,7 +70,7 @@ func (g *Held) lostUnits(c renewal.Cause) {
 		l.Of = append(l.Of, k.u.next.by...)
 		g.u.unnamed = g.u.unnamed || k.u.next.unnamed
 	}
-	k.q.Lose(g.n) // lets nobody in: there are no units before others are stated
+	k.q.Lose(g.n) // lets nobody in: there are no units before others come
 	k.u.lossy.Store(true)
 	l.Unnamed = g.u.unnamed || k.q.Demand().Lost
 	if k.u.next != nil {
@@ -107,7 +107,7 @@ func (k *Key) exitedLocked(g *Held) {
 
 // lastTokenLocked is the newest token that this process has made by hand-offs of g, until an answered command has named it; then 0.
 func (g *Held) lastTokenLocked() int64 {
-	if t := g.token + g.u.handOffs; g.u.handOffs > 0 && t > g.u.stated {
+	if t := g.token + g.u.handOffs; g.u.handOffs > 0 && t > g.u.named {
 		return t
 	}
 	return 0

@@ -12,7 +12,7 @@ import (
 
 // askUnits is ask for units.
 func (k *Key) askUnits(cmd *conversation.Command, mayBeHeld bool) (conversation.Event, lettucecompat.Answer) {
-	wire := k.statement(cmd, mayBeHeld)
+	wire := k.command(cmd, mayBeHeld)
 	k.mu.Lock()
 	if k.u.sentN != cmd.N { // a call has overtaken it, and a later one was sent: Redis would not mind it
 		k.mu.Unlock()
@@ -24,10 +24,10 @@ func (k *Key) askUnits(cmd *conversation.Command, mayBeHeld bool) (conversation.
 		wire.LastToken = g.lastTokenLocked()
 	}
 	k.mu.Unlock()
-	a := k.l.wire.State(context.Background(), wire)
+	a := k.l.wire.Do(context.Background(), wire)
 	if g != nil && a.Outcome == lettucecompat.OutcomeOK && a.Word != lettucecompat.WordVoid {
 		k.mu.Lock()
-		g.u.stated = max(g.u.stated, wire.LastToken)
+		g.u.named = max(g.u.named, wire.LastToken)
 		k.mu.Unlock()
 	}
 	return k.event(cmd.N, &a), a

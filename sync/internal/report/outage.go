@@ -22,7 +22,7 @@ import (
 //	an answer that a person must change, of a server ──► misconfigured ┴──► available
 //	an answer that a person must change, of a key    ──► misconfigured ──► available
 //
-// Statements meet it, renewals that fail for the second time, and a row of PINGs. A trouble
+// Commands meet it, renewals that fail for the second time, and a row of PINGs. A trouble
 // ends when an attempt was answered and none has failed for outageQuiet and a CommandTimeout,
 // so that a server that fails now and then is one outage, not hundreds. A PING ends what no
 // command has observed. A Cluster has one trouble for each node: the others work meanwhile.
