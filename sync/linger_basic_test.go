@@ -215,6 +215,7 @@ func TestLinger_Seize(t *testing.T) {
 		ok(t, seize(t, a).Release(bg))
 		h := seize(t, b)
 		s.onlyHolder(t, h)
+		synctest.Wait() // the message has come: before, a lets owners in by the units that were just taken, and notifies them
 		if _, err := a.Mutex("k").TryAcquire(bg); !errors.Is(err, anteroom.ErrNotAcquired) {
 			t.Errorf("the one from which it was taken: %v", err)
 		}
