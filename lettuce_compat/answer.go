@@ -16,7 +16,7 @@ const (
 	WordNothing
 	// WordWaits: the client has a place in the line, and Answer.Units beside it.
 	WordWaits
-	// WordRefused: the client has no place, and no more than Answer.Units. It is the answer to a try, and to a turn whose unit
+	// WordRefused: the client has no place, and no more than Answer.Units. It is the answer to a try, and to a yield whose unit
 	// was given back before its place could not be written.
 	WordRefused
 	// WordVoid: Redis has a record of the client with this number or a greater one. Nothing has changed.

@@ -51,7 +51,7 @@ type Options struct {
 
 // CommandStat describes one finished or abandoned command.
 type CommandStat struct {
-	// Name is one of acquire, confirm, release, yield, cancel, renew, extend, status, inspect, force, ping, probe.
+	// Name is one of acquire, confirm, release, yield, cancel, renew, take, extend, status, inspect, force, ping, probe.
 	Name     string
 	Outcome  Outcome
 	Duration time.Duration // until the caller was free, waiting included

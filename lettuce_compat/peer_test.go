@@ -210,7 +210,7 @@ func (p *peer) contended() {
 	want(p.t, p.id+": number of the notified unit", p.message(lettucecompat.MessageContended).N, p.unit)
 }
 
-// retries waits for the hint to state again.
+// retries waits for the hint to confirm again.
 func (p *peer) retries() time.Duration {
 	p.t.Helper()
 	return p.message(lettucecompat.MessageRetry).After

@@ -338,8 +338,8 @@ func TestState_AFullMemory(t *testing.T) {
 	x.called()
 }
 
-// TestState_ATurnThatCannotWaitInLine: its unit is given back, so it is no error: it is refused, and has nothing.
-func TestState_ATurnThatCannotWaitInLine(t *testing.T) {
+// TestState_AYieldThatCannotWaitInLine: its unit is given back, so it is no error: it is refused, and has nothing.
+func TestState_AYieldThatCannotWaitInLine(t *testing.T) {
 	t.Parallel()
 	testredis.Needs(t, "7.0", "rules for single keys")
 	b := onReal(t, nil)

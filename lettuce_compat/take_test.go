@@ -38,7 +38,7 @@ func TestTake(t *testing.T) {
 	})
 }
 
-// TestState_FirstIsAheadOfTheLine: what a client gives back with an acquire or a turn that says First is its own again. Nobody
+// TestState_FirstIsAheadOfTheLine: what a client gives back with an acquire or a yield that says First is its own again. Nobody
 // of the line is called.
 func TestState_FirstIsAheadOfTheLine(t *testing.T) {
 	t.Parallel()

@@ -104,10 +104,10 @@ func TestUnits_S13_EveryRow(t *testing.T) {
 			{"acquire", 0, 0, 2, has, waits, waits, has, 2},
 			{"confirm", -1, 2, 2, wordGone, wordGone, waits, has, 2},
 			{"renew", 3, 3, 3, lost, lost, lost, has, 3},
-			{"want more", 3, 3, 5, lost, lost, lost, has, 5},
+			{"grow", 3, 3, 5, lost, lost, lost, has, 5},
 			{"shrink", 3, 1, 1, lost, lost, lost, has, 1},
 			{"yield", 3, 1, 2, lost, lost, lost, has, 2},
-			{"turn of all", 3, 0, 3, lost, lost, lost, has, 3},
+			{"yield of all", 3, 0, 3, lost, lost, lost, has, 3},
 			{"more than there is", 4, 4, 4, lost, lost, lost, lost, 3},
 			{"release", 3, 0, 0, lost, lost, lost, hasNothing, 0},
 			{"cancel", 0, 0, 0, hasNothing, hasNothing, hasNothing, hasNothing, 0},
@@ -281,7 +281,7 @@ func TestUnits_S19_OnePlace(t *testing.T) {
 			name             string
 			have, keep, want int64
 		}{
-			{"less", 2, 2, 5}, {"a turn", 2, 0, 6}, {"an acquire", 0, 0, 6}, {"a confirmation", -1, 6, 6}, {"less, by its place", -1, 3, 3}, {"more", -1, 6, 6},
+			{"less", 2, 2, 5}, {"a yield", 2, 0, 6}, {"an acquire", 0, 0, 6}, {"a confirmation", -1, 6, 6}, {"less, by its place", -1, 3, 3}, {"more", -1, 6, 6},
 		} {
 			b.age(t, x, life/2)
 			got := x.wants(s.name, waits, x.units(s.have, s.keep, s.want))

@@ -2,8 +2,8 @@ package queue
 
 // This file is about who comes in next, and who waits.
 
-// settleLocked ends a transition: it admits those who may come in now, and orders the caller to state what has changed for
-// the server. together: shared waiters come in before the first exclusive one, unless the policy is fair; so it is after an
+// settleLocked ends a transition: it admits those who may come in now, and returns what the caller must do if the server
+// is to know of a change. together: shared waiters come in before the first exclusive one, unless the policy is fair; so it is after an
 // exclusive stay.
 func (s *Synchronizer) settleLocked(together bool) Order {
 	s.arrangeLocked(together)

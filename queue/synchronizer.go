@@ -40,7 +40,7 @@ type Order uint8
 const (
 	// Nothing is to be done.
 	Nothing Order = iota
-	// Restate: what the server must be told has changed. Read Demand, and state it.
+	// Restate: what the server must be told has changed. Read Demand, and send that.
 	Restate
 	// GiveBack: nobody may use the units any more, nor does. Shrink to 0 and release them in the server. It is given
 	// only with Policy.Returns.

@@ -195,7 +195,7 @@ func (m *Manager) sayClosing() {
 			continue
 		}
 		classes[g.Settings().Class]++
-		if o := g.Someone(); o != nil && (oldest == nil || o.Since() < oldest.Since()) {
+		if o := g.AnyOwner(); o != nil && (oldest == nil || o.Since() < oldest.Since()) {
 			oldest = o
 		}
 	}

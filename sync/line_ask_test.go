@@ -126,7 +126,7 @@ func TestLine_ACallBeforeTheAnswerThatWaits(t *testing.T) {
 		bubble(t, func(t *testing.T, s *embedded) {
 			cfg := anteroom.LockConfig{Key: "k", Fencing: true}
 			a, _ := manager(t, s.client(), anteroom.Config{})
-			slow, sent := newSlowAsk(s.client(), true), &traffic{}
+			slow, sent := newSlowAcquire(s.client(), true), &traffic{}
 			slow.AddHook(sent)
 			b, _ := manager(t, slow, anteroom.Config{})
 			ok(t, acquire(t, mutex(t, b, anteroom.LockConfig{Key: "warm", Fencing: true})).Release(bg)) // it listens

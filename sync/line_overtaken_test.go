@@ -21,7 +21,7 @@ type slowAcquire struct {
 	at, let chan struct{} // it is there; it may continue
 }
 
-func newSlowAsk(rdb *redis.Client, answer bool) *slowAcquire {
+func newSlowAcquire(rdb *redis.Client, answer bool) *slowAcquire {
 	return &slowAcquire{Client: rdb, answer: answer, at: make(chan struct{}), let: make(chan struct{})}
 }
 
@@ -54,7 +54,7 @@ func TestLine_AnAnswerThatIsTooLateLetsNobodyIn(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		cfg := anteroom.LockConfig{Key: "k", Fencing: true}
 		other, _ := manager(t, s.client(), anteroom.Config{})
-		a := newSlowAsk(s.client(), true)
+		a := newSlowAcquire(s.client(), true)
 		m, _ := manager(t, a, anteroom.Config{})
 		ok(t, acquire(t, mutex(t, m, anteroom.LockConfig{Key: "warm", Fencing: true})).Release(bg))
 		a.armed.Store(true)
@@ -91,7 +91,7 @@ func TestLine_AnAcquireThatLandsLateChangesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *embedded) {
 				other, _ := manager(t, s.client(), anteroom.Config{})
-				a := newSlowAsk(s.client(), false)
+				a := newSlowAcquire(s.client(), false)
 				m, _ := manager(t, a, anteroom.Config{})
 				mu := m.Mutex("k")
 				ok(t, acquire(t, mu).Release(bg))

@@ -61,7 +61,7 @@ func lateSend(t *testing.T, cfg anteroom.LockConfig, opts []anteroom.AcquireOpti
 	})
 }
 
-// The same where the lock was held by a later ask, however the hold has ended: the first acquire may still arrive.
+// The same where the lock was held by a later acquire, however the hold has ended: the first acquire may still arrive.
 func TestALostSendIsCleanedUpAfterAHold(t *testing.T) {
 	for name, c := range map[string]struct {
 		cfg anteroom.LockConfig

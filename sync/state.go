@@ -170,7 +170,7 @@ func sharedStatus(is *lock.UnitsState) string {
 // ownerOf returns who has the lock of a Mutex, or of those known by name who have units of k the one who came first, or nil.
 func ownerOf(k *lock.Key) *lock.Owner {
 	if g := k.Held(); g != nil && k.Settings().Shared {
-		return g.Someone()
+		return g.AnyOwner()
 	}
 	return k.Owner()
 }

@@ -18,7 +18,7 @@ var (
 )
 
 // TestDocs_EveryInvariantHasATest: each numbered invariant of a package has a test of that package which names it. The
-// package's doc.go lists them; those of sync, whose doc.go is for users, are in docs/internals/architecture.md. The
+// package's doc.go lists them; those of sync, whose doc.go is for users, are in docs/internals/proofs.md. The
 // benchmarks and laboratories are left out: some of their invariants hold by construction.
 func TestDocs_EveryInvariantHasATest(t *testing.T) {
 	const forUsers = "sync"
@@ -44,9 +44,9 @@ func TestDocs_EveryInvariantHasATest(t *testing.T) {
 		}
 	})
 	if numbered.MatchString(lists[forUsers]) {
-		t.Error("sync/doc.go is for users; its invariants belong in docs/internals/architecture.md")
+		t.Error("sync/doc.go is for users; its invariants belong in docs/internals/proofs.md")
 	}
-	_, lists[forUsers], _ = strings.Cut(read(t, "docs/internals/architecture.md"), "## 12. Invariants of sync\n")
+	_, lists[forUsers], _ = strings.Cut(read(t, "docs/internals/proofs.md"), "## Invariants of sync\n")
 	total := 0
 	for _, dir := range slices.Sorted(maps.Keys(lists)) {
 		if strings.HasPrefix(dir, "lab/") {

@@ -61,7 +61,7 @@ func (s *site) trial(t *testing.T, lease time.Duration) *trial {
 	x := &trial{site: s, t: t, dir: t.TempDir(), side: map[*history.Process]bool{}}
 	for i := range len(here) + len(there) + len(mixed) {
 		x.locks = append(x.locks, anteroom.LockConfig{
-			Key: fmt.Sprint(tag, t.Name(), i), LeaseTime: lease, WatchdogPeriod: look, Fencing: i%2 == 0,
+			Key: fmt.Sprint(tag, t.Name(), i), LeaseTime: lease, RenewalTime: renewal, WatchdogPeriod: look, Fencing: i%2 == 0,
 		})
 	}
 	x.reg = history.NewRegister(history.NewLocks(x.locks, units...))

@@ -100,7 +100,7 @@ local function line_of(line, client, multi)
     end
   end
 
-  -- hint_retry asks the first living places whose clients hear, `many` of them, to state again in `ms`.
+  -- hint_retry asks the first living places whose clients hear, `many` of them, to confirm again in `ms`.
   function l.hint_retry(many, ms)
     for seq = l.head, math.min(l.tail, l.head + MOST_PLACES - 1) do
       local p = living(seq)

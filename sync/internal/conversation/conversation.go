@@ -23,12 +23,13 @@
 //	        | shrink    u     k     k     | fewer units are needed
 //	        | grow      u     w     w     | more units are wanted
 //	        | requeue   u     u     u     | somebody is to wait in line though the units suffice (Again)
-//	        | renew     u     u     u     | a renewal has found more units than these
+//	        | renew     u     u     u     | a renewal has found more units than these, or News is demanded
 //	Leaving | release   u     0     0     | the first release or yield had no effect
 //	        | yield     u     0     w     | the same, and somebody waits
 //
 // While owners use the units and demand nothing else, nothing is sent: package renewal makes the units last. A renewal names the
-// grant and changes nothing but the end of the record. What it finds gone is a loss only if no command was sent since.
+// grant and changes nothing but the end of the record. That it finds nothing is a loss, unless a command was sent since: that may
+// have given the units back.
 //
 //	          sent             answered
 //	Idle ───────────► Unsure ───────────► Waiting ──► Holding    by a call or an answer
@@ -37,22 +38,22 @@
 //
 // Three rules make it safe.
 //
-//  1. A command gives back when it is sent, not when it is answered. From before that moment the client relies on at most what
-//     the command keeps, and a call that is older than the floor gives nothing. The notification of owners that they have lost
+//  1. A client stops relying on what a command does not keep before it sends the command, not when that is answered. From then
+//     on a call that is older than the floor gives nothing. The notification of owners that they have lost
 //     their units raises the floor, too.
 //  2. A lease counts from before the command was sent that it was given for.
 //  3. One command at a time is unanswered, and only the answer to the last one counts. A call that is believed answers it.
 //
 // What follows from them:
 //
-//   - The answer to an acquire is lost (Silence), and its call arrives later. Until the next acquire is sent the call is a grant.
+//   - The answer to an acquire is lost (Silence), and its call arrives later. Before another acquire is sent, the call is a grant.
 //     Afterwards it gives nothing: that acquire keeps nothing, so it gives back what the first one got.
 //   - A release fails. If it certainly had no effect (Failed), the state is Leaving: the release is sent again, with its record,
 //     and nobody enters by the units. If that is unknown (Silence), the state is Unsure: a cancel or acquire follows. It gives
 //     back whatever the client has, and names the record, so that Redis leaves the same mark (MinHold, a ticket).
 //   - A failover loses one renewal or shrink. The grant keeps the number under which its first units came, and each record of
-//     that number or a later one is its own. So the record that the new master knows is renewed. A record that has fewer units
-//     than the client, or none, is a loss. What it has too many the next command gives back (Surplus).
+//     that number or a later one is its own. So the record that the new master knows is renewed. If it has fewer units than the
+//     client, or none, they are lost. If it has more, the next command gives the surplus back (Surplus).
 package conversation
 
 import (
@@ -86,10 +87,11 @@ type Demand struct {
 // Command is the one command to Redis.
 type Command struct {
 	N uint64 // its number
-	// Since is the oldest record that is the client's: with units that of the grant; with a place the last command that kept
-	// nothing, which made the place or came before it; for Seize the place itself.
+	// Since: records of a smaller number are not the client's. With units it is the number of the grant; with a place that of the
+	// last command that kept nothing, which made the place or came before it; for Seize that of the place.
 	Since uint64
-	// Returns is with neither the record that may still be there: it goes back with its own mark. 0: no record is known.
+	// Returns is set by a client without units or a place: the record that may still have to go back, with its own mark. 0: none is
+	// known.
 	Returns          uint64
 	Have, Keep, Want int64
 	InLine           bool // the client has a place and no units
@@ -135,7 +137,7 @@ type Event struct {
 	Record uint64        // Has, Waits, Called: the record that gives the units
 	Units  int64         // the same: what the client has
 	Lease  time.Duration // the same: how long they last from the command on. Ended: see there
-	After  time.Duration // Waits, Retry: see there. Silence: the pause after the second one in a row; Failed: after the first
+	After  time.Duration // Waits, Retry: see there. Silence, Failed: the pause, which grows with each in a row. The first Silence has none
 	Token  int64         // of the units; 0: as known
 	// Contended: another client waits for the units, an answer or a call says. It means nothing for the conversation: see
 	// Contention.
@@ -149,8 +151,8 @@ type Effect uint8
 const (
 	None     Effect = iota
 	Granted         // owners may enter: see Conversation.Grant
-	Vanished        // the units that owners rely on are gone
-	Missing         // units that owners had relied on were not there to be given back
+	Vanished        // the units are gone while owners rely on them
+	Missing         // the units were gone when they were given back
 	GivenUp         // all that may have been left has ended by itself, before an answer said so
 )
 
@@ -200,7 +202,7 @@ type Conversation struct {
 	nothingLeftAt Moment // without units or a place: from then on nothing is left in Redis
 	keptNothing   uint64 // the last command that kept nothing. Records of a smaller number are not the client's
 	floor         uint64 // calls of a smaller number give nothing
-	mostCalled    int64  // calls of other numbers give at most that
+	mostCalled    int64  // other calls give at most that: the most that a command wanted since the floor rose
 
 	// When the next command is due.
 	dueAt       Moment // the rhythm of a place, or the pause after a failure
@@ -394,7 +396,7 @@ func (c Conversation) answer(e Event, now Moment) (Conversation, Effect) {
 		return c.answered(e, now)
 	case e.Kind == Has || e.Kind == Waits:
 		return c.unbelieved(now), None
-	case e.Kind <= Lost && e.N == c.lastCommand.N && c.State == Holding: // a confirmation, whose call came first, has found nothing
+	case e.Kind <= Lost && e.N == c.lastCommand.N && c.State == Holding: // a call granted the place of this confirmation, which then found nothing
 		return c.end(c.Grant.Record, Never, now), Vanished
 	}
 	return c, None
@@ -440,7 +442,7 @@ func (c Conversation) answered(e Event, now Moment) (Conversation, Effect) {
 	case last.Keep == 0 && c.stateBefore != Fresh: // if it had nothing, neither the record was there nor its mark
 		return c.withoutUnits(true), Missing
 	}
-	return c.withoutUnits(true), None // something else may be there: this command has changed nothing
+	return c.withoutUnits(true), None // Lost: the command changed nothing, so another record may be there
 }
 
 // withUnits: Redis has e.Units for the client, for e.Lease from some moment after command e.N was sent.

@@ -170,8 +170,8 @@ func TestRules_P5_ACallOvertakesTheAnswer(t *testing.T) {
 	p.sends(quiet, "11: 1 0 0, since 10")
 }
 
-// P5: the answer to an acquire is lost, and then its call comes. Until it is asked again the call is a grant. Afterwards it gives
-// nothing: that ask gives back what the first one got.
+// P5: the answer to an acquire is lost, and then its call comes. Before another acquire is sent the call is a grant. Afterwards it gives
+// nothing: that acquire gives back what the first one got.
 func TestRules_P5_TheCallOfAnAcquireWhoseAnswerIsLost(t *testing.T) {
 	p := newPlay(t)
 	p.sends(pending, "10: 0 0 1")

@@ -17,7 +17,7 @@ func TestDriver_P10_ContendedBeforeTheAnswer(t *testing.T) {
 	defer o.Exit(t.Context())
 	k, n := o.g.k, o.g.n
 	contended := func(n uint64) { p.Heard(lettucecompat.Message{Kind: lettucecompat.MessageContended, Key: "k", N: n}) }
-	inLine := func() bool { return k.somebody(n, Moment(k.asked.Load())) }
+	inLine := func() bool { return k.othersMayWait(n, Moment(k.asked.Load())) }
 	contended(n - 1)
 	contended(lettucecompat.LastNumber) // forged
 	if inLine() {
@@ -43,11 +43,11 @@ func TestDriver_P10_ContendedWhileNobodyListened(t *testing.T) {
 	eventually(t, "it listens", p.wire.Listening)
 	o := p.mustAcquire(t, "k")
 	k, n := o.g.k, o.g.n
-	if k.somebody(n, p.now()) {
+	if k.othersMayWait(n, p.now()) {
 		t.Error("another client waits for a lock that was just asked for")
 	}
 	p.Resubscribed()
-	if !k.somebody(n, p.now()) {
+	if !k.othersMayWait(n, p.now()) {
 		t.Error("the turn does not ask")
 	}
 	mustRelease(t, o)

@@ -33,7 +33,7 @@ func (k *Key) demandLocked(now Moment) conversation.Demand {
 	return conversation.Demand{}
 }
 
-// nextLocked takes what there is to send now. If that is nothing, it returns nil and sets the timer.
+// nextLocked takes the command that is due now. If there is none, it returns nil and sets the timer.
 func (k *Key) nextLocked() *conversation.Command {
 	if k.u != nil {
 		return k.nextUnitsLocked()

@@ -215,7 +215,7 @@ func TestDriver_P13_ATryInheritsNoPlace(t *testing.T) {
 }
 
 // P8: a turn whose answer is lost, and then that of its repetition says that the unit was given back.
-func TestDriver_P8_ATurnWithoutAnAnswer(t *testing.T) {
+func TestDriver_P8_AYieldWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	_, client := fresh(t)
 	c, f := client(), &faults{}

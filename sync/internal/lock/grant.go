@@ -133,9 +133,9 @@ func (g *Held) Owners() []*Owner {
 	return slices.Collect(maps.Keys(g.u.owners))
 }
 
-// Someone returns one of those who have it, or had it last: of a Mutex the last owner, of units who came first; nil: it is not known
+// AnyOwner returns one of those who have it, or had it last: of a Mutex the last owner, of units who came first; nil: it is not known
 // that somebody had.
-func (g *Held) Someone() (first *Owner) {
+func (g *Held) AnyOwner() (first *Owner) {
 	if g.u == nil {
 		return g.Owner()
 	}
@@ -187,7 +187,7 @@ func (g *Held) mayHandOff(o *Owner, now time.Duration) bool {
 	case g.k.foreign(now):
 		return false // each of those has the lock for one owner at a time
 	}
-	return int(o.handOffs) < set.MaxHandoffs && now-g.since < set.MaxHandoffTime || !g.k.somebody(g.n, now)
+	return int(o.handOffs) < set.MaxHandoffs && now-g.since < set.MaxHandoffTime || !g.k.othersMayWait(g.n, now)
 }
 
 // fix makes the lease of g a fixed one, which counts from sentAt. It returns false where it was lost meanwhile.

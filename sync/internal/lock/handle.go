@@ -19,8 +19,8 @@ func (k *Key) handle(e conversation.Event) {
 	}
 }
 
-// apply is handle, but for the report of what was given back. cmd is what e answers, if it is an answer, and a that as it came. settled: there
-// is nothing to state because of it.
+// apply is handle, but for the report of what was given back. cmd is what e answers, if it is an answer, and a that as it came. settled: no
+// command follows from it.
 func (k *Key) apply(e conversation.Event, cmd *conversation.Command, a *lettucecompat.Answer) (settled bool, n freed) {
 	if k.u != nil {
 		return false, k.applyUnits(e, cmd, a)

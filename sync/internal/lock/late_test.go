@@ -36,7 +36,7 @@ func (h *lateAnswers) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.
 }
 
 // P13: a try is one acquire. Where its answer leaves too little of the lock to rely on, the lock is given back.
-func TestLate_P13_ATryIsOneAsk_Lab(t *testing.T) {
+func TestLate_P13_ATryIsOneAcquire_Lab(t *testing.T) {
 	t.Parallel()
 	brief := stretchedBy(Lease{For: 300 * time.Millisecond, Period: 100 * time.Millisecond, Margin: 30 * time.Millisecond})
 	fixed := stretchedBy(Lease{For: 100 * time.Millisecond, Period: -1, Margin: 10 * time.Millisecond})
@@ -161,7 +161,7 @@ func TestLate_ALossThatAnExitOvertakes(t *testing.T) {
 			t.Errorf("it is left to the ticket for %v", ttl)
 		}
 		p.rep.mu.Lock()
-		if p.rep.losses[1].Someone() != o {
+		if p.rep.losses[1].AnyOwner() != o {
 			t.Error("nobody had the lock, though the release of its owner says that it was lost")
 		}
 		p.rep.losses = nil

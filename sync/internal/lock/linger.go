@@ -103,7 +103,7 @@ func (g *Held) checkLinger(now Moment) {
 // mustReturn reports whether g must not linger: another client may wait for it, somebody says that it was deleted, or this client is
 // closing.
 func (g *Held) mustReturn(now Moment) bool {
-	return g.k.somebody(g.n, now) || g.said() || g.k.l.closing.Load()
+	return g.k.othersMayWait(g.n, now) || g.said() || g.k.l.closing.Load()
 }
 
 // endLinger releases the grant that lingers. It reports whether there was one.

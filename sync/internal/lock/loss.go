@@ -41,8 +41,8 @@ func of(o *Owner) []*Owner {
 	return []*Owner{o}
 }
 
-// Someone returns one of those whose it was, or nil.
-func (l *Loss) Someone() *Owner {
+// AnyOwner returns one of those whose it was, or nil.
+func (l *Loss) AnyOwner() *Owner {
 	if len(l.Of) == 0 {
 		return nil
 	}

@@ -108,8 +108,8 @@ func (l *Locks) newest(known *atomic.Uint64, unit uint64) {
 	}
 }
 
-// somebody reports whether another client may wait for the unit, which this client has.
-func (k *Key) somebody(unit uint64, now Moment) bool {
+// othersMayWait reports whether another client may wait for the unit, which this client has.
+func (k *Key) othersMayWait(unit uint64, now Moment) bool {
 	return k.contended.Load() == unit || now-Moment(k.asked.Load()) > k.set.askAfter()
 }
 

@@ -23,14 +23,14 @@ func (g *Held) endLease(o *Owner, now time.Duration) *giving {
 
 // release gives b back, which endLease has returned, for an owner that has exited or that never came, and returns after the first
 // answer, or after the time limit of a command without one. The queue is in the state Releasing. The command is a
-// yield if somebody waits here. mayBeHeld is as in lettucecompat.Command.
+// yield if somebody waits here, unless the key stays taken or the client is closing. mayBeHeld is as in lettucecompat.Command.
 func (g *Held) release(b *giving, mayBeHeld bool) {
 	k := g.k
 	k.mu.Lock()
 	k.q.Shrink(0)
 	has := k.unitsLocked() > 0 && k.conv.Grant.Record == g.n
 	if now := k.l.now(); has {
-		if left := g.minHoldLeft(now); left > 0 { // a release and not a yield: only that can be repeated with the mark
+		if left := g.minHoldLeft(now); left > 0 { // nothing is demanded until then, so the command is a release
 			g.mark = now + left
 		}
 		if t := g.bequestLocked(); t != nil && !b.late && !b.lost { // a ticket of a lost hold is nobody's

@@ -32,7 +32,7 @@ func (afterHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proce
 }
 
 // A release that finds nothing is a loss, also where somebody comes while its answer is on its way.
-func TestLate_P8_AReleaseOfALostLockBesideAnAsk(t *testing.T) {
+func TestLate_P8_AReleaseOfALostLockBesideAnAcquire(t *testing.T) {
 	t.Parallel()
 	_, client := fresh(t)
 	rdb, c := client(), client()
@@ -117,7 +117,7 @@ func TestLate_ALossOfAnUnownedGrant(t *testing.T) {
 	<-g.giveBack()
 	p.rep.mu.Lock()
 	defer p.rep.mu.Unlock()
-	if n := len(p.rep.losses); n != 1 || p.rep.losses[0].Someone() != nil {
+	if n := len(p.rep.losses); n != 1 || p.rep.losses[0].AnyOwner() != nil {
 		t.Errorf("%d losses: %+v", n, p.rep.losses)
 	}
 }

@@ -171,7 +171,7 @@ func (k *Key) unitsDemandLocked(now Moment) queue.Demand {
 	return d
 }
 
-// nextUnitsLocked takes what there is to state now. Where that is nothing, it returns nil and sets the timer.
+// nextUnitsLocked takes the command that is due now. Where there is none, it returns nil and sets the timer.
 func (k *Key) nextUnitsLocked() *conversation.Command {
 	for {
 		if k.u.lossy.Load() {

@@ -39,7 +39,7 @@ func (p *Reports) Lost(g *lock.Held, l *lock.Loss) {
 	ev := eventOf(observe.EventLost, g, l.Cause)
 	ev.Reason, ev.Since, ev.Err = observe.LossReason(l.Reason), l.At, l.Err
 	note, is := l.Note.(Note)
-	of := l.Someone()
+	of := l.AnyOwner()
 	if !is && of != nil { // a release has found it
 		note = p.NoteOn(of, 1)
 	}
@@ -63,7 +63,7 @@ func (p *Reports) Lost(g *lock.Held, l *lock.Loss) {
 func (p *Reports) ReleaseFailed(g *lock.Held, err error) {
 	ev := eventOf(observe.EventReleaseFailed, g, g.Lease().Loss(""))
 	ev.Text, ev.Err = "no answer has confirmed a release; it is repeated", err
-	p.event(p.cfg.Values(g.Someone()), ev)
+	p.event(p.cfg.Values(g.AnyOwner()), ev)
 }
 
 // ReleaseGivenUp reports that no release of g was confirmed while something may have been left of it.

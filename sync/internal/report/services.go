@@ -63,7 +63,7 @@ func (p *Reports) RenewalFailed(l *renewal.Lease, failures int, err error) {
 	if failures == 2 {
 		ev := eventOf(observe.EventRenewalFailing, g, l.Loss(""))
 		ev.Text, ev.Err, ev.Since, ev.Failures = "two renewals in a row have failed", err, l.LastConfirmed(), failures
-		p.eventOr(outage, p.cfg.Values(g.Someone()), ev)
+		p.eventOr(outage, p.cfg.Values(g.AnyOwner()), ev)
 	}
 }
 
@@ -112,7 +112,7 @@ func (p *Reports) Warning(w lettucecompat.Warning) {
 func (p *Reports) valuesOf(f watchdog.Facts) context.Context {
 	switch g, o := p.locks.OfNumber(f.ID); { // 0, the whole process, is none's number
 	case g != nil:
-		return p.cfg.Values(g.Someone())
+		return p.cfg.Values(g.AnyOwner())
 	case o != nil:
 		return p.cfg.Values(o)
 	}
