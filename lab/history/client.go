@@ -146,10 +146,11 @@ func lostSince(err error) int64 {
 
 // watch records when ctx ends with a loss, until the returned function is called.
 func (t *turn) watch(ctx context.Context) (stop func() bool) {
+	entered := *t // the turn goes on meanwhile, and may change
 	return context.AfterFunc(ctx, func() {
 		now := Now()
 		if err := context.Cause(ctx); errors.Is(err, anteroom.ErrLost) {
-			t.event(Told, now, func(e *Event) { e.Since = lostSince(err) })
+			entered.event(Told, now, func(e *Event) { e.Since = lostSince(err) })
 		}
 	})
 }
