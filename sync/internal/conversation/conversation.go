@@ -88,25 +88,21 @@ type Demand struct {
 type Command struct {
 	N uint64 // its number
 	// Since: records of a smaller number are not the client's. With units it is the number of the grant; with a place that of the
-	// last command that kept nothing, which made the place or came before it; for Seize that of the place.
-	Since uint64
-	// Returns is set by a client without units or a place: the record that may still have to go back, with its own mark. 0: none is
-	// known.
-	Returns          uint64
+	// last command that kept nothing, which made the place or came before it; with neither that of the record that may still have
+	// to go back, with its own mark, or 0: any record is to go back.
+	Since            uint64
 	Have, Keep, Want int64
 	InLine           bool // the client has a place and no units
 	Again            bool // it waits in line though it keeps what it wants
 	Try, Seize       bool
+	Place            uint64 // for Seize: the number of the place
 }
 
 // same reports whether both say the same, under any numbers.
 func (c Command) same(o Command) bool {
-	c.N, c.Since, c.Returns, c.Seize, o.N, o.Since, o.Returns, o.Seize = 0, 0, 0, false, 0, 0, 0, false
+	c.N, c.Since, c.Seize, c.Place, o.N, o.Since, o.Seize, o.Place = 0, 0, false, 0, 0, 0, false, 0
 	return c == o
 }
-
-// Names returns the record that it names, or 0.
-func (c *Command) Names() uint64 { return cmp.Or(c.Since, c.Returns) }
 
 // mayWait reports whether it can make, keep or use a place.
 func (c *Command) mayWait() bool { return c.Want > min(c.Have, c.Keep) || c.Again }
@@ -247,7 +243,7 @@ func (c Conversation) Next(d Demand, n uint64, now Moment) (Conversation, Comman
 	case c.State == Idle && cmd.Want == 0: // the next caller begins anew, without a pause
 		c.failures = 0
 		return c, Command{}, Never
-	case c.State == Unsure && cmd.Want == 0:
+	case c.mayEnd() && cmd.Want == 0:
 		over = max(c.nothingLeftAt, c.silentUntil)
 	}
 	at := c.dueAt
@@ -268,6 +264,11 @@ func (c Conversation) Next(d Demand, n uint64, now Moment) (Conversation, Comman
 	}
 	cmd.N = n
 	return c.sending(cmd, now), cmd, Never
+}
+
+// mayEnd reports whether all that Redis has of the client ends by itself: nobody relies on it, and nothing renews it.
+func (c *Conversation) mayEnd() bool {
+	return c.State == Unsure || c.State == Waiting || c.State == Leaving
 }
 
 // Gives reports whether the next command gives units back.
@@ -299,11 +300,11 @@ func (c *Conversation) command(d Demand) (cmd Command, differs bool) {
 	case c.Units > 0:
 		cmd.Since = c.Grant.Record
 	case cmd.Keep > 0 && d.Seize && c.failures == 0:
-		cmd.Since, cmd.Seize = c.lastCommand.N, true
+		cmd.Place, cmd.Seize = c.lastCommand.N, true
 	case cmd.Keep > 0:
 		cmd.Since = c.keptNothing
 	default:
-		cmd.Returns = c.openRecord
+		cmd.Since = c.openRecord
 	}
 	switch waits := more || cmd.Again; {
 	case cmd.Keep < cmd.Have, waits != c.InLine, cmd.Try, cmd.Seize, c.State == Fresh, c.State == Holding && c.somethingLeft, d.News && (c.State == Holding || c.InLine):
@@ -316,10 +317,10 @@ func (c *Conversation) command(d Demand) (cmd Command, differs bool) {
 
 // sending returns what is known from before cmd is sent: only what it keeps is relied on.
 func (c Conversation) sending(cmd Command, now Moment) Conversation {
-	if cmd.mayWait() || c.InLine { // a place may be left, and be called at its end
+	if cmd.mayWait() { // a place may be left, and be called at its end
 		c.nothingLeftAt = max(c.nothingLeftAt, now.Add(c.Life+c.Call+c.Late))
 	}
-	if cmd.Have > 0 { // a renewal may have been sent a moment ago
+	if cmd.Have > 0 && c.State != Leaving { // a renewal may have been sent a moment ago
 		c.nothingLeftAt = max(c.nothingLeftAt, now.Add(c.Lease+c.Late))
 	}
 	if cmd.Keep == 0 {
@@ -353,8 +354,8 @@ func (c Conversation) sending(cmd Command, now Moment) Conversation {
 func (c Conversation) Handle(e Event, now Moment) (Conversation, Effect) {
 	switch e.Kind {
 	case Tick:
-		if c.State == Unsure && !c.unanswered && now >= max(c.nothingLeftAt, c.silentUntil) {
-			c.floor, c.openRecord, c.failures = c.lastCommand.N+1, 0, 0
+		if c.mayEnd() && !c.unanswered && now >= max(c.nothingLeftAt, c.silentUntil) {
+			c.InLine, c.floor, c.openRecord, c.failures = false, c.lastCommand.N+1, 0, 0
 			return c.withoutUnits(false), GivenUp
 		}
 	case Exited:
@@ -373,9 +374,12 @@ func (c Conversation) Handle(e Event, now Moment) (Conversation, Effect) {
 		if !c.Believes(e.N) {
 			return c.unbelieved(now), None
 		}
+		later := (c.unanswered || c.failures > 0) && e.N < c.lastCommand.N && c.lastCommand.Want > e.Units // it may yet make a place
 		c.InLine, c.unanswered, c.failures, c.openRecord = false, false, 0, 0
 		e.Units = max(e.Units, c.Units)
-		return c.withUnits(e, now)
+		c, f := c.withUnits(e, now)
+		c.somethingLeft = c.somethingLeft || later
+		return c, f
 	default:
 		return c.answer(e, now)
 	}
@@ -461,7 +465,7 @@ func (c Conversation) withUnits(e Event, now Moment) (Conversation, Effect) {
 	if c.State == Holding {
 		return c, None
 	}
-	c.State = Fresh
+	c.State, c.somethingLeft = Fresh, false // what was reported before is older than this grant
 	left := g.Until(c.Margin).Sub(now)
 	if left >= c.Call/2 || left > 0 && e.Kind != Called && e.Lease >= c.Lease { // a renewal would give no more
 		c.State = Holding

@@ -1,7 +1,6 @@
 package conversation
 
 import (
-	"cmp"
 	"slices"
 	"time"
 )
@@ -91,10 +90,10 @@ func (r *redis) give(client int, p place, now Moment) {
 // state is the script of a command. It also answers whether another client waits.
 func (r *redis) state(client int, s Command, now Moment, send publish) (e Event, contended bool) {
 	r.expire(now)
-	q, waited, since := &r.records[client], r.places[client].n > 0, cmp.Or(s.Since, s.Returns)
+	q, waited, since := &r.records[client], r.places[client].n > 0, s.Since
 	mine := q.units > 0 && (q.n >= since || !r.document && s.Have == 0)
 	switch {
-	case q.n >= s.N, r.places[client].n >= s.N, s.Seize && (r.places[client].n != since || r.ticket == 0):
+	case q.n >= s.N, r.places[client].n >= s.N, s.Seize && (r.places[client].n != s.Place || r.ticket == 0):
 		return Event{Kind: Failed, N: s.N}, false
 	case s.Have > 0 && (!mine || q.units < s.Have):
 		return Event{Kind: Lost, N: s.N}, false

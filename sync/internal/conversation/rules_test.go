@@ -324,20 +324,20 @@ func TestRules_P8_AReleaseWithoutAnAnswer(t *testing.T) {
 	t.Run("found or not: released", func(t *testing.T) {
 		p := granted()
 		p.handles(silence(20), None)
-		p.sends(quiet, "30: 0 0 0, returns 10")
+		p.sends(quiet, "30: 0 0 0, since 10")
 		p.handles(silence(30), None)
-		p.sends(quiet, "31: 0 0 0, returns 10")
+		p.sends(quiet, "31: 0 0 0, since 10")
 		p.handles(silence(31), None)
 		p.isSilent(quiet, 20*ms)
 		p.now += 20 * ms
-		p.sends(quiet, "32: 0 0 0, returns 10")
+		p.sends(quiet, "32: 0 0 0, since 10")
 		p.handles(nothing(32), None)
 		p.is(Idle)
 	})
 	t.Run("an acquire does as well", func(t *testing.T) {
 		p := granted()
 		p.handles(silence(20), None)
-		p.sends(pending, "30: 0 0 1, returns 10")
+		p.sends(pending, "30: 0 0 1, since 10")
 		p.handles(waits(30), None)
 		p.now += second
 		p.sends(pending, "31: p 1 1, since 30")
@@ -345,7 +345,7 @@ func TestRules_P8_AReleaseWithoutAnAnswer(t *testing.T) {
 	t.Run("to be left with a mark, and neither is there", func(t *testing.T) {
 		p := granted()
 		p.handles(silence(20), None)
-		p.sends(quiet, "30: 0 0 0, returns 10")
+		p.sends(quiet, "30: 0 0 0, since 10")
 		p.handles(lost(30), Missing)
 		p.sends(quiet, "40: 0 0 0") // lost changes nothing: a place may still be there
 		p.handles(nothing(40), None)
@@ -366,7 +366,7 @@ func TestRules_P8_AReleaseWithoutAnAnswer(t *testing.T) {
 		p.now += 20 * ms
 		p.sends(pending, "30: 1 0 1, since 10")
 		p.handles(silence(30), None)
-		p.sends(quiet, "40: 0 0 0, returns 10")
+		p.sends(quiet, "40: 0 0 0, since 10")
 		p.handles(nothing(40), None)
 		p.is(Idle)
 	})
@@ -379,7 +379,7 @@ func TestRules_P8_AReleaseWithoutAnAnswer(t *testing.T) {
 		p := granted()
 		p.handles(silence(20), None)
 		for n := uint64(30); p.now < p.c.nothingLeftAt; n++ {
-			p.sends(quiet, fmt.Sprintf("%d: 0 0 0, returns 10", n))
+			p.sends(quiet, fmt.Sprintf("%d: 0 0 0, since 10", n))
 			p.handles(silence(n), None)
 			p.now += 2 * second
 		}
@@ -411,7 +411,7 @@ func TestRules_P8_OverBeforeTheNextCommand(t *testing.T) {
 	p.holds(1)
 	p.sends(quiet, "20: 1 0 0, since 10")
 	p.handles(silence(20), None)
-	p.sends(quiet, "21: 0 0 0, returns 10")
+	p.sends(quiet, "21: 0 0 0, since 10")
 	e := failed(21)
 	e.After = hour
 	p.handles(e, None)
@@ -648,7 +648,7 @@ func TestRules_AYieldMayHaveHadNoEffect(t *testing.T) {
 	p.sends(Demand{Want: 5}, "12: 2 0 5, since 10")
 	p.handles(silence(12), None)
 	p.now += second
-	p.sends(Demand{Want: 5}, "13: p 0 5, returns 10")
+	p.sends(Demand{Want: 5}, "13: p 0 5, since 10")
 }
 
 // Nothing is given up before the end of the place that a yield may have made.
@@ -669,7 +669,7 @@ func TestRules_Seize_ForThePlace(t *testing.T) {
 	p.sends(seizes, "10: 0 0 1")
 	p.handles(waits(10), None)
 	p.now += 10 * ms
-	p.sends(seizes, "20: p 1 1s, since 10")
+	p.sends(seizes, "20: p 1 1s, place 10")
 	p.handles(has(20, 20, 1, hour), Granted)
 	if g := p.c.Grant; g.Record != 20 || g.Sent != 10*ms {
 		t.Errorf("granted %+v", g)
@@ -677,7 +677,7 @@ func TestRules_Seize_ForThePlace(t *testing.T) {
 	p.sends(quiet, "30: 1 0 0, since 20")
 	p.handles(silence(30), None)
 	p.now += 30 * 60 * second
-	p.sends(quiet, "40: 0 0 0, returns 20") // the unit may be there for an hour
+	p.sends(quiet, "40: 0 0 0, since 20") // the unit may be there for an hour
 }
 
 // Only a place whose number is known is named: after an answer.
@@ -690,7 +690,7 @@ func TestRules_Seize_OnlyForANumberThatIsKnown(t *testing.T) {
 	p.handles(silence(20), None)
 	p.sends(seizes, "30: p 1 1, since 10")
 	p.handles(waits(30), None)
-	p.sends(seizes, "40: p 1 1s, since 30")
+	p.sends(seizes, "40: p 1 1s, place 30")
 	p.handles(silence(40), None)
 	p.sends(seizes, "50: p 1 1, since 10")
 	p.handles(has(50, 40, 1, hour), Granted)
@@ -701,12 +701,12 @@ func TestRules_Seize_OnlyForANumberThatIsKnown(t *testing.T) {
 func TestRules_Seize_WhatMayHaveBeenTakenGoesBack(t *testing.T) {
 	p := newPlay(t)
 	p.inLine()
-	p.sends(seizes, "20: p 1 1s, since 10")
+	p.sends(seizes, "20: p 1 1s, place 10")
 	p.isSilent(quiet, Never)
 	p.handles(silence(20), None)
-	p.sends(quiet, "30: p 0 0, returns 20")
+	p.sends(quiet, "30: p 0 0, since 20")
 	p.handles(silence(30), None)
-	p.sends(quiet, "40: 0 0 0, returns 20")
+	p.sends(quiet, "40: 0 0 0, since 20")
 	p.handles(nothing(40), None)
 	p.is(Idle)
 }
@@ -715,7 +715,7 @@ func TestRules_Seize_WhatMayHaveBeenTakenGoesBack(t *testing.T) {
 func TestRules_Seize_WithoutEffect(t *testing.T) {
 	p := newPlay(t)
 	p.inLine()
-	p.sends(seizes, "20: p 1 1s, since 10")
+	p.sends(seizes, "20: p 1 1s, place 10")
 	p.handles(failed(20), None)
 	early := *p
 	early.sends(quiet, "30: p 0 0")
@@ -723,5 +723,58 @@ func TestRules_Seize_WithoutEffect(t *testing.T) {
 	p.now += 20 * ms
 	p.sends(seizes, "30: p 1 1, since 10")
 	p.handles(waits(30), None)
-	p.sends(seizes, "31: p 1 1s, since 30")
+	p.sends(seizes, "31: p 1 1s, place 30")
+}
+
+// P5: a call of the command before the last. That may arrive yet and make a place, which the next command strikes.
+func TestRules_P5_ACallOfBeforeAConfirmation(t *testing.T) {
+	p := newPlay(t)
+	p.inLine()
+	p.sends(Demand{Want: 3}, "11: p 3 3, since 10")
+	p.handles(called(10, 1), Granted)
+	p.handles(waits(11), None)
+	p.sends(owned, "12: 1 1 1, since 10")
+	p.handles(has(12, 10, 1, kept), None)
+	p.isSilent(owned, Never)
+}
+
+// P8: what was to be given back, or a place that nobody wants, ends by itself, also if each command to say so certainly fails.
+func TestRules_P8_OverThoughEachCommandFails(t *testing.T) {
+	for name, play := range map[string]func(*play) string{
+		"release": func(p *play) string { p.holds(1); return "%d: 1 0 0, since 10" },
+		"cancel":  func(p *play) string { p.inLine(); return "%d: p 0 0" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlay(t)
+			cmd := play(p)
+			end := p.now.Add(p.c.Life + p.c.Call + p.c.Late + second)
+			for n := uint64(20); p.now < end; n++ { // as a driver does at each moment that Next names
+				var f Effect
+				if p.c, f = p.c.Handle(Event{Kind: Tick}, p.now); f == GivenUp {
+					break
+				}
+				var sent Command
+				var until Moment
+				if p.c, sent, until = p.c.Next(quiet, n, p.now); sent.N == 0 {
+					p.now = until
+				} else if want := fmt.Sprintf(cmd, n); sent.String() != want {
+					t.Fatalf("sent %q, want %q", sent, want)
+				} else {
+					p.handles(failed(n), None)
+				}
+			}
+			p.is(Idle)
+		})
+	}
+}
+
+// P8: the answer that grants supersedes what was reported of before, so nothing is sent while an owner has the unit.
+func TestRules_P8_AGrantAfterAnUnbelievedCall(t *testing.T) {
+	p := newPlay(t)
+	p.sends(pending, "10: 0 0 1")
+	p.handles(silence(10), None)
+	p.sends(pending, "11: 0 0 1")
+	p.handles(called(10, 1), None)
+	p.handles(has(11, 11, 1, kept), Granted)
+	p.isSilent(owned, Never)
 }

@@ -25,7 +25,7 @@ func (k Kind) String() string {
 func (f Effect) String() string { return nameOf("None Granted Vanished Missing GivenUp", uint8(f)) }
 
 // String returns the number, what the client has (p: a place), keeps and wants, the flags Seize, Again and Try by their
-// letters, and the record that it names.
+// letters, and the numbers that it names.
 func (c Command) String() string {
 	have := strconv.FormatInt(c.Have, 10)
 	if c.InLine {
@@ -37,11 +37,11 @@ func (c Command) String() string {
 			s += flag
 		}
 	}
-	switch {
-	case c.Since > 0:
+	if c.Since > 0 {
 		s += fmt.Sprintf(", since %d", c.Since)
-	case c.Returns > 0:
-		s += fmt.Sprintf(", returns %d", c.Returns)
+	}
+	if c.Place > 0 {
+		s += fmt.Sprintf(", place %d", c.Place)
 	}
 	return s
 }

@@ -85,7 +85,7 @@ func (k *Key) report(err error) {
 // command is cmd as the wire has it.
 func (k *Key) command(cmd *conversation.Command, mayBeHeld bool) lettucecompat.Command {
 	s := lettucecompat.Command{
-		Key: k.name, N: cmd.N, Since: cmd.Names(), Units: cmd.Have, Keep: cmd.Keep, Want: cmd.Want, Again: cmd.Again, Try: cmd.Try,
+		Key: k.name, N: cmd.N, Since: cmd.Since, Units: cmd.Have, Keep: cmd.Keep, Want: cmd.Want, Again: cmd.Again, Try: cmd.Try,
 		Terms: &k.set.Wire, Timeout: k.set.Timeout, MayBeHeld: mayBeHeld,
 	}
 	switch {

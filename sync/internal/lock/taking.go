@@ -207,7 +207,7 @@ func (k *Key) takeOver(cmd *conversation.Command) (conversation.Event, lettuceco
 		return conversation.Event{Kind: conversation.Failed, N: cmd.N}, lettucecompat.Answer{Outcome: lettucecompat.OutcomeFailed}
 	}
 	a := k.l.wire.Take(context.Background(), lettucecompat.Taking{
-		Key: k.name, From: t.From, Place: cmd.Since, Unit: cmd.N, Terms: &k.set.Wire,
+		Key: k.name, From: t.From, Place: cmd.Place, Unit: cmd.N, Terms: &k.set.Wire,
 	}, k.set.Timeout)
 	e := conversation.Event{Kind: conversation.Failed, N: cmd.N, Record: a.Unit, Units: a.Units, Lease: a.TTL, Token: a.Token, Contended: a.Contended, After: pause()}
 	defer func() {
