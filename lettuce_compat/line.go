@@ -1,6 +1,7 @@
 package lettucecompat
 
 import (
+	"math"
 	"strconv"
 	"time"
 )
@@ -69,7 +70,9 @@ func millis(d time.Duration) string {
 }
 
 // fromMillis turns the answer of PTTL into a duration, negative for no end.
-func fromMillis(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }
+func fromMillis(ms int64) time.Duration {
+	return time.Duration(min(ms, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond // a foreign key may live for longer than a Duration can say
+}
 
 // text returns a bulk string of a reply, "" for anything else.
 func text(v any) string {

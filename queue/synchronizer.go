@@ -145,28 +145,34 @@ func (s *Synchronizer) Park(ctx context.Context, w *Waiter) (Order, error) {
 		if decided := w.park(done); decided && !isClosed(done) {
 			return Nothing, w.failure
 		}
-		if order, err, over := s.checkWaiter(ctx, w); over {
+		if order, err, over := s.checkWaiter(isClosed(done), w); over {
+			if err == errEnded { //nolint:errorlint // ctx may be the user's own, which is not called under mu
+				err = context.Cause(ctx)
+			}
 			return order, err
 		}
 	}
 }
 
-// checkWaiter finds what has become of w, which was unparked or whose ctx has ended. over: Park returns.
-func (s *Synchronizer) checkWaiter(ctx context.Context, w *Waiter) (order Order, err error, over bool) {
+// errEnded stands for the cause of a context.
+var errEnded = errors.New("queue: the context has ended")
+
+// checkWaiter finds what has become of w, which was unparked or whose context has ended. over: Park returns.
+func (s *Synchronizer) checkWaiter(ended bool, w *Waiter) (order Order, err error, over bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w.woken = false
-	switch ended := isClosed(ctx.Done()); {
+	switch {
 	case w.failure != nil:
 		return Nothing, w.failure, true
 	case ended && w.phase == phaseIn:
 		_, exclusive := s.leaveLocked(w.Stay, w.Of)
 		w.phase = phaseOut
-		return s.settleLocked(exclusive), context.Cause(ctx), true
+		return s.settleLocked(exclusive), errEnded, true
 	case ended:
 		s.dequeueLocked(w)
 		w.phase = phaseOut
-		return s.settleLocked(false), context.Cause(ctx), true
+		return s.settleLocked(false), errEnded, true
 	case w.phase == phaseIn:
 		return Nothing, nil, true
 	case s.heir != nil && s.admitsLocked() && !s.barredLocked(w) && s.sufficesLocked(w):

@@ -26,13 +26,23 @@ func TestTryLockForLearnsOfARefusal(t *testing.T) {
 }
 
 func TestTryLockForLearnsOfClose(t *testing.T) {
+	for name, try := range map[string]func(*anteroom.Manager) bool{
+		"Mutex":   func(m *anteroom.Manager) bool { return m.Mutex("k").TryLockFor(time.Minute) },
+		"RWMutex": func(m *anteroom.Manager) bool { return m.RWMutex("rw").TryLockFor(time.Minute) },
+		"to read": func(m *anteroom.Manager) bool { return m.RWMutex("rw").TryRLockFor(time.Minute) },
+	} {
+		t.Run(name, func(t *testing.T) { learnsOfClose(t, try) })
+	}
+}
+
+func learnsOfClose(t *testing.T, try func(*anteroom.Manager) bool) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		other, _ := manager(t, s.client(), anteroom.Config{})
-		hold := acquire(t, other.Mutex("k"))
+		hold, writer := acquire(t, other.Mutex("k")), must[theHold](t)(other.RWMutex("rw").Acquire(bg))
 		m, _ := manager(t, s.client(), anteroom.Config{})
 		answer := make(chan bool, 1)
 		began := time.Now()
-		go func() { answer <- m.Mutex("k").TryLockFor(time.Minute) }()
+		go func() { answer <- try(m) }()
 		time.Sleep(time.Second)
 		if err := m.Close(bg); err != nil {
 			t.Errorf("Close: %v", err)
@@ -44,6 +54,7 @@ func TestTryLockForLearnsOfClose(t *testing.T) {
 			t.Errorf("returned after %v", took)
 		}
 		ok(t, hold.Release(bg))
+		ok(t, writer.Release(bg))
 	})
 }
 

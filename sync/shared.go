@@ -182,6 +182,7 @@ func (s *sharedLock) enter(ctx context.Context, k *lock.Key, r *request, o *lock
 // enterUnnamed brings in so many units whose owner nobody knows by name, or returns an *Error.
 func (s *sharedLock) enterUnnamed(ctx context.Context, op string, kind queue.Kind, units int64) error {
 	r := request{op: op, kind: kind | queue.NoNotify, settings: s.settings, units: units}
+	closed := s.m.closing.Load() // to come in after a Close is a mistake, to wait while one begins is none
 	s.m.acquiring(context.Background(), s.key, &r)
 	if err := r.apply(nil); err != nil {
 		m := mistake(op, s.key, err)
@@ -203,7 +204,7 @@ func (s *sharedLock) enterUnnamed(ctx context.Context, op string, kind queue.Kin
 		}
 	}
 	failed := newError(op, s.key, notGranted(ctx, err))
-	if failed.Err == ErrClosed { //nolint:errorlint // as notGranted gives it
+	if closed && failed.Err == ErrClosed { //nolint:errorlint // as notGranted gives it
 		failed.Outcome = observe.OutcomeMistake
 	}
 	s.m.notAcquired(s.key, &r, failed)

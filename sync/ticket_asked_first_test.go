@@ -186,3 +186,58 @@ func TestTicket_ResumeBesideALostLock(t *testing.T) {
 		ok(t, (<-got).Release(bg))
 	})
 }
+
+// What its caller does not wait for any more is no outage of Redis.
+func TestTicket_AResumeThatIsCutOffIsNoOutage(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		a, _ := manager(t, s.client(), anteroom.Config{})
+		net := s.network()
+		b, rec := manager(t, s.clientOver(net), anteroom.Config{})
+		warmForce(t, a, b)
+		ticket := detached(t, a, time.Hour)
+		net.Delay(50 * time.Millisecond)
+		ctx, cancel := context.WithTimeout(bg, 5*time.Millisecond)
+		defer cancel()
+		if _, err := b.Mutex("k").Resume(ctx, ticket); !errors.Is(err, anteroom.ErrUnavailable) {
+			t.Errorf("%v", err)
+		}
+		time.Sleep(time.Second)
+		if got := rec.counted(observe.EventUnavailable, observe.EventAvailable); got != "0 unavailable, 0 available" {
+			t.Error(got)
+		}
+		net.Heal()
+		ok(t, resume(t, b, ticket).Release(bg))
+	})
+}
+
+// A Resume asks for the ticket while another one of its process takes it, which then gives up: the ticket is there again.
+func TestTicket_ResumeBesideOneThatGivesUp(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		a, _ := manager(t, s.client(), anteroom.Config{})
+		net := s.network()
+		rdb, hook := s.clientOver(net), &slowOnce{text: "ticket.", d: 50 * time.Millisecond}
+		rdb.AddHook(hook)
+		b, _ := manager(t, rdb, anteroom.Config{})
+		warmForce(t, a, b)
+		ticket := detached(t, a, time.Hour)
+		hook.armed.Store(true)
+		second := make(chan error, 1)
+		go func() {
+			h, err := b.Mutex("k").Resume(bg, ticket)
+			if err == nil {
+				err = h.Release(bg)
+			}
+			second <- err
+		}()
+		time.Sleep(10 * time.Millisecond)
+		net.OnRequest(takeText, 1, faultnet.Late(500*time.Millisecond))
+		ctx, cancel := context.WithTimeout(bg, 300*time.Millisecond)
+		defer cancel()
+		if _, err := b.Mutex("k").Resume(ctx, ticket); !errors.Is(err, anteroom.ErrUnavailable) {
+			t.Errorf("the first: %v", err)
+		}
+		if err := <-second; err != nil {
+			t.Errorf("the second: %v", err)
+		}
+	})
+}

@@ -48,8 +48,15 @@ func Factor() float64 {
 	return m.factor
 }
 
-// Scale returns d times Factor: a time limit, lease or bound of d that a loaded machine stretches.
-func Scale(d time.Duration) time.Duration { return time.Duration(float64(d) * Factor()) }
+// Scale returns d times Factor: a time limit, lease or bound of d that a loaded machine stretches. Of whole milliseconds it makes
+// such, as Redis counts in them.
+func Scale(d time.Duration) time.Duration {
+	scaled := time.Duration(float64(d) * Factor())
+	if d%time.Millisecond == 0 {
+		scaled = scaled.Round(time.Millisecond)
+	}
+	return scaled
+}
 
 // Within reports whether something that took so long kept its bound, which is stretched by the load of now.
 func Within(took, bound time.Duration) bool { return took <= bound || took <= Scale(bound) }

@@ -81,7 +81,7 @@ type Demand struct {
 	Again bool  // somebody is to wait in line though Keep suffices
 	Try   bool  // who wants more does not wait in line
 	Seize bool  // who wants more takes it from the holder, whoever that is
-	News  bool  // Redis is to know of other terms of the units, which this package does not know
+	News  bool  // a command is to be sent though the units stay: their terms have changed, or Redis is to say whether another client waits
 }
 
 // Command is the one command to Redis.

@@ -43,6 +43,9 @@ func (k *Key) enter(ctx context.Context, w *queue.Waiter, admit func() error, ou
 			if err != nil {
 				err = k.gaveUp(w, err)
 			}
+			if k.u != nil { // how long units stay that nobody uses depends on who waits
+				order = queue.Restate
+			}
 			k.carryOut(order)
 			if err != nil {
 				return err

@@ -278,10 +278,10 @@ func (k *Key) unanswered(w *queue.Waiter) error {
 	defer k.mu.Unlock()
 	c := &k.conv
 	switch {
-	case c.State == conversation.Holding, k.q.Demand().Lost: // this process has the lock, or has not unlocked it
+	case c.State == conversation.Holding && c.LastCommand().Want <= c.Units, k.q.Demand().Lost: // those of this process are in, or have not unlocked it
 	case k.answer != nil && k.answer.Err != nil:
 		return failure(k.answer.Outcome, k.answer.Err)
-	case k.unitsLocked() > 0, c.Unanswered() && c.LastCommand().Keep == 0 && k.knew < w.Began:
+	case k.unitsLocked() > 0 && c.State != conversation.Holding, c.Unanswered() && c.LastCommand().Keep == 0 && k.knew < w.Began:
 		return errUnanswered
 	}
 	return nil

@@ -151,15 +151,17 @@ func (k *Key) mayTake(ctx context.Context, t *Taking) error {
 
 // ticket asks Redis whether the field is there that t takes the lock from. OutcomeOK without a question if it takes it from
 // anybody, or if this process may have taken it already for one who has not come in. OutcomeUnknown if it is not there, and this
-// process was leaving the lock to it.
+// process was leaving the lock to it, or has taken it meanwhile for one who may give it back.
 func (k *Key) ticket(ctx context.Context, t *Taking) (lettucecompat.Outcome, error) {
 	if t.From == "" || k.brings(t.From) {
 		return lettucecompat.OutcomeOK, nil
 	}
 	leaves := k.leavesTo(t.From)
 	r := k.l.wire.Status(ctx, []lettucecompat.Query{{Key: k.name, Field: t.From}}, k.set.Timeout)[0]
-	k.report(r.Err)
-	if leaves && r.Outcome == lettucecompat.OutcomeGone {
+	if ctx.Err() == nil {
+		k.report(r.Err)
+	}
+	if r.Outcome == lettucecompat.OutcomeGone && (leaves || k.brings(t.From)) {
 		return lettucecompat.OutcomeUnknown, nil
 	}
 	return r.Outcome, r.Err
@@ -184,11 +186,10 @@ func (k *Key) brings(field string) bool {
 	if k.takes == nil || k.takes.From != field || k.took == 0 {
 		return false
 	}
-	g := k.cur.Load()
-	if g == nil || g.n != k.took { // its answer is still to come
-		return k.conv.OpenRecord() == k.took
+	if g := k.cur.Load(); g != nil && g.n == k.took && !g.unownedLocked() {
+		return false
 	}
-	return g.unownedLocked() && (k.conv.Grant.Record == g.n || k.conv.OpenRecord() == g.n)
+	return k.conv.Grant.Record == k.took || k.conv.OpenRecord() == k.took
 }
 
 // waitsForRedis reports whether o, which takes the lock, has waited for nothing but Redis: not for a goroutine of this process

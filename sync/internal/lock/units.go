@@ -76,6 +76,12 @@ func (k *Key) meansLocked(d *queue.Demand, now Moment) (conversation.Linger, con
 	of := k.ofLocked(d)
 	demand.Again = demand.Again || of.want < of.keep // Fresh units may suffice, and count with too much
 	demand.News = k.usableLocked() && of.keep > k.u.of || k.conv.InLine && of.want != k.u.sent.want
+	if d.Over && d.Used > 0 && d.Waiting == 0 && k.usableLocked() { // who waited may be served, or have given up: an answer says so
+		ask := k.u.askedAt + asksAfter
+		if demand.News = demand.News || now >= ask; now < ask {
+			at = min(at, ask)
+		}
+	}
 	if k.u.idle && d.Used == 0 && d.Waiting == 0 { // what nobody uses is never renewed
 		demand.Keep, demand.Want = 0, 0
 	}

@@ -104,7 +104,7 @@ func (k *Key) Leave(units, of int64) (lost *Held) {
 			lost = g
 		}
 	}
-	if k.leaveUnits(units, of) != queue.Nothing || lost != nil || k.u.lossy.Load() {
+	if k.leaveUnits(units, of) != queue.Nothing || lost != nil || k.u.lossy.Load() || k.l.closing.Load() { // while it closes nothing stays
 		g := k.cur.Load()
 		k.giveBack(g, nil, true, func() { k.exitedLocked(g) })
 	}

@@ -71,6 +71,9 @@ func (k *Key) applyUnits(e conversation.Event, s *conversation.Command, a *lettu
 		if now.Sent != before.Grant.Sent || now.Lease != before.Grant.Lease {
 			g.lease.Extend(k.at(Moment(now.Sent)), now.Lease)
 		}
+		if e.Kind == conversation.Called && had > 0 {
+			g.lease.Hurry() // what it had may be gone: then Redis keeps all for a call lease only
+		}
 		if now.Token != before.Grant.Token {
 			g.token, g.u.made, g.u.handOffs, g.u.handed = now.Token, k.l.now(), 0, false
 		}
