@@ -36,6 +36,9 @@ func (o *Owner) Exit(ctx context.Context) ExitResult {
 		next = queue.Linger
 	}
 	exit, _ := k.q.Release(&o.Stay, next)
+	if until > 0 && exit != queue.Kept {
+		g.clear(kept)
+	}
 	switch exit {
 	case queue.HandedOff, queue.Kept:
 		if exit == queue.Kept {

@@ -64,7 +64,7 @@ type freed struct {
 }
 
 // freedLocked notes how what is given back has ended, if e shows that, of which f is the effect. cmd is what e answers, if it is an
-// answer, and a that as it came; mark is until when Redis was to keep what was given back. What it means:
+// answer, and a that as it came. What it means:
 //
 //	what is heard                                    | exit before the deadline     | exit after it
 //	-------------------------------------------------+------------------------------+---------------
@@ -79,7 +79,7 @@ type freed struct {
 //
 // After the deadline nobody can rely on the lock, and a ticket gets nothing from who leaves then. A repetition that names no units finds
 // nothing where the command before has taken effect, so that it finds nothing is no loss, unless a mark should be there.
-func (k *Key) freedLocked(cmd *conversation.Command, e conversation.Event, f conversation.Effect, a *lettucecompat.Answer, mark Moment) freed {
+func (k *Key) freedLocked(cmd *conversation.Command, e conversation.Event, f conversation.Effect, a *lettucecompat.Answer) freed {
 	b := k.freeing
 	if b == nil || b.n == 0 && f != conversation.Vanished && f != conversation.GivenUp {
 		return freed{}
@@ -98,23 +98,21 @@ func (k *Key) freedLocked(cmd *conversation.Command, e conversation.Event, f con
 	k.freeing = nil
 	// Others are inside, who are notified of the same loss, unless they were.
 	beside := g.u != nil && f == conversation.Vanished && g == k.cur.Load() && b.failure.Err == nil && g.loss == nil
-	notThere := f == conversation.Missing && (cmd.Have > 0 || k.l.now() < mark) || f == conversation.Vanished && (g.u == nil || g.loss != nil)
+	notThere := f == conversation.Missing && (cmd.Have > 0 || k.l.now() < g.mark) || f == conversation.Vanished && (g.u == nil || g.loss != nil)
 	expired := !time.Now().Before(g.lease.Deadline())
 	ticketGone := g.u == nil && e.Kind == conversation.Lost && !b.late && g.leavesLocked()
+	late := b.late && (!own || g.bequestLocked() != nil)
 	n, r := freed{of: g}, ExitResult{}
-	switch {
-	case beside:
-		r.Lost = g.missingLocked(b, expired)
-		g.u.left, g.u.unnamed, b.reported = append(g.u.left, b.by...), g.u.unnamed || b.unnamed, true
-	case notThere && !expired, ticketGone:
+	switch open := notThere || beside || f == conversation.GivenUp; {
+	case (notThere || beside) && !expired, ticketGone:
 		r.Lost = g.missingLocked(b, false)
-	case b.late && (!own || g.bequestLocked() != nil):
-		r.Lost = g.missingLocked(b, true)
-		n.givenUp = f == conversation.GivenUp && b.failure.Err != nil
-	case (notThere || f == conversation.GivenUp) && b.failure.Err != nil:
+	case open && !late && b.failure.Err != nil:
 		r.ReleaseResult, n.givenUp = b.failure, true
-	case notThere, f == conversation.GivenUp:
-		r.Lost = g.missingLocked(b, true)
+	case open || late:
+		r.Lost, n.givenUp = g.missingLocked(b, true), f == conversation.GivenUp && b.failure.Err != nil
+	}
+	if beside {
+		g.u.left, g.u.unnamed, b.reported = append(g.u.left, b.by...), g.u.unnamed || b.unnamed, true
 	}
 	b.endLocked(r)
 	for r.Lost = nil; b.before != nil; b.before = b.before.before { // free, too, or given up

@@ -258,7 +258,7 @@ func TestGiveBack_GivenUpWithWhatWasBefore(t *testing.T) {
 	first := &giving{g: s.g, n: 1, failure: ReleaseResult{Err: errCut, Unknown: true}}
 	second := &giving{g: s.g, n: 2, failure: first.failure, before: first}
 	k.freeing = second
-	n := k.freedLocked(nil, conversation.Event{Kind: conversation.Tick}, conversation.GivenUp, nil, 0)
+	n := k.freedLocked(nil, conversation.Event{Kind: conversation.Tick}, conversation.GivenUp, nil)
 	k.mu.Unlock()
 	if a, b := k.resultOf(first, ReleaseResult{}), k.resultOf(second, ReleaseResult{}); a.Err == nil || b.Err == nil || !n.givenUp {
 		t.Errorf("the first: %+v, the second: %+v, %+v", a, b, n)

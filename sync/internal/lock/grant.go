@@ -157,6 +157,11 @@ func (g *Held) Terms() *Lease {
 	return &g.k.set.Lease
 }
 
+// leaseLeft is how long Redis may keep it, which owners rely on until the deadline.
+func (g *Held) leaseLeft(deadline time.Time) time.Duration {
+	return max(time.Until(deadline)+g.Terms().Margin, 0)
+}
+
 // Stretched reports whether Redis may keep it for longer than a lease.
 func (g *Held) Stretched() bool { return g.is(stretched) }
 
@@ -178,7 +183,7 @@ func (g *Held) mayHandOff(o *Owner, now time.Duration) bool {
 	switch {
 	case o.more().bequest != nil, o.more().Note != "", o.lease.Fixed(), g.is(unrenewed), g.is(stretched), set.MaxHandoffs == 0, g.k.l.closing.Load():
 		return false
-	case set.MinHold > 0 && now-g.since < set.MinHold:
+	case now < g.keptUntil():
 		return false
 	case g.token != 0 && int64(o.handOffs) >= (now-g.since).Microseconds()/2:
 		return false // tokens stay below the server's clock, from which they begin anew when the record is lost

@@ -59,14 +59,10 @@ func (k *Key) apply(e conversation.Event, cmd *conversation.Command, a *lettucec
 			k.awaitCallLocked(cmd)
 		}
 	}
-	mark := Moment(0)
-	if g != nil {
-		mark = g.mark
-		if k.openLocked() != g.n && got != g.n {
-			g.mark = 0 // Redis has it, or there is none
-		}
+	n = k.freedLocked(cmd, e, f, a)
+	if g != nil && k.openLocked() != g.n && got != g.n {
+		g.mark = 0 // Redis has it, or there is none
 	}
-	n = k.freedLocked(cmd, e, f, a, mark)
 	settled = f == conversation.Granted && k.enterLocked()
 	switch {
 	case !k.conv.InLine:

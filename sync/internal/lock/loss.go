@@ -105,7 +105,7 @@ func (g *Held) Lost(c renewal.Cause) {
 	// Until the confirmed lease is over the owner has the margin to react, unless Redis has said that the lock is gone.
 	var left time.Duration
 	if !gone && !g.is(deleteOnLoss) {
-		left = max(time.Until(c.Deadline)+g.Terms().Margin, 0)
+		left = g.leaseLeft(c.Deadline)
 	}
 	k.handle(conversation.Event{Kind: conversation.Ended, N: g.n, Lease: left})
 	who, _ := k.q.Lose(g.n)
@@ -168,7 +168,7 @@ func (g *Held) ask() {
 // not, the loss is concluded.
 func (g *Held) verify(ctx context.Context) lettucecompat.Outcome {
 	l := g.lease
-	left := max(time.Until(l.Deadline())+g.Terms().Margin, time.Millisecond)
+	left := max(g.leaseLeft(l.Deadline()), time.Millisecond)
 	r := g.k.l.wire.Extend(ctx, lettucecompat.Renewal{Key: g.k.name, Field: g.Field(), Lease: left}, g.k.set.Timeout)
 	switch r.Outcome {
 	case lettucecompat.OutcomeOK:

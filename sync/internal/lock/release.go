@@ -30,8 +30,8 @@ func (g *Held) release(b *giving, mayBeHeld bool) {
 	k.q.Shrink(0)
 	has := k.unitsLocked() > 0 && k.conv.Grant.Record == g.n
 	if now := k.l.now(); has {
-		if left := g.minHoldLeft(now); left > 0 { // nothing is demanded until then, so the command is a release
-			g.mark = now + left
+		if until := g.keptUntil(); now < until { // nothing is demanded before, so the command is a release
+			g.mark = until
 		}
 		if t := g.bequestLocked(); t != nil && !b.late && !b.lost { // a ticket of a lost hold is nobody's
 			g.mark = max(g.mark, t.until)
@@ -79,18 +79,18 @@ func (g *Held) lastToken() int64 {
 	return g.token
 }
 
-// minHoldLeft is how long the key must stay taken from now on. A grant that nobody has owned need not stay.
-func (g *Held) minHoldLeft(now Moment) time.Duration {
+// keptUntil is until when the key must stay taken because of MinHold. A grant that nobody has owned need not stay.
+func (g *Held) keptUntil() Moment {
 	if g.k.set.MinHold == 0 || g.Owner() == nil {
 		return 0
 	}
-	return max(g.since+g.k.set.MinHold-now, 0)
+	return g.since + g.k.set.MinHold
 }
 
 // exited: the owner of the grant, which is lost, has exited, so that it can be given back before its lease ends. One
 // that must stay taken is left to its lease.
 func (g *Held) exited() {
-	if g.minHoldLeft(g.k.l.now()) == 0 {
+	if g.k.l.now() >= g.keptUntil() {
 		g.k.handle(conversation.Event{Kind: conversation.Exited, N: g.n})
 	}
 }

@@ -74,7 +74,7 @@ func (g *Held) bequestLocked() *bequest {
 // leavesLocked reports whether the owner of g has left it to a field whose time is not over. MinHold prolongs that.
 func (g *Held) leavesLocked() bool {
 	b := g.bequestLocked()
-	return g.by != nil && b != nil && g.k.l.now() < max(b.until, g.since+g.k.set.MinHold)
+	return g.by != nil && b != nil && g.k.l.now() < max(b.until, g.keptUntil())
 }
 
 // unownedLocked reports whether nobody owns g, which was taken from a field. It is given back by name even if it is lost:

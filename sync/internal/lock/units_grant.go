@@ -88,7 +88,7 @@ func (g *Held) lostUnits(c renewal.Cause) {
 	// Until the confirmed lease is over the owners have the margin to react, unless Redis has said that the units are gone.
 	var left time.Duration
 	if !gone {
-		left = max(time.Until(c.Deadline)+k.set.Lease.Margin, 0)
+		left = g.leaseLeft(c.Deadline)
 	}
 	k.mu.Lock()
 	k.handleLocked(conversation.Event{Kind: conversation.Ended, N: g.n, Lease: left}, 0, k.l.now())

@@ -58,7 +58,7 @@ func (k *Key) applyUnits(e conversation.Event, s *conversation.Command, a *lettu
 		k.answer = nil // what was heard before is not why anybody waits now
 	}
 	called := more && (e.Kind == conversation.Called || before.InLine && s != nil)
-	n = k.freedLocked(s, e, f, a, 0)
+	n = k.freedLocked(s, e, f, a)
 	switch {
 	case s != nil && s.N > k.tryAfter && k.unitsLocked() > 0 && !k.usableLocked(): // and its next answer has no end
 		k.q.Refuse(errLate)
