@@ -71,7 +71,8 @@
 // next is admitted before it runs. A Try that comes under mu passes no heir.
 //
 // Nobody notices the last reader of an open gate: the caller compares Admissions from time to time. A gate opens with the
-// second admission of a turn, so a turn that had only one is Idle.
+// second admission of a turn, whatever the table says: the exit of one that was alone is noticed, and the turn is Idle then. A
+// Semaphore's never opens.
 //
 // A turn begins with a grant to a process that had nothing, or did not know that another one waits. Once it knows, it gives
 // way when the turn has lasted for Policy.Turn, or at once if it has: nobody comes in, unused units go back, and the waiters
@@ -82,7 +83,7 @@
 //	I1  An exclusive stay is alone. Those inside need no more units than were granted when the last of them came in, nor
 //	    in a semaphore than the least capacity that one of them counts with.
 //	I2  A change of what the server must know gives one Restate or GiveBack, to the caller of the transition that changed it. What
-//	    is noticed in vain is left to the next one. GiveBack is followed by one Shrink, whose caller sends all.
+//	    a reader changes that added in vain is ordered by the next one. GiveBack is followed by one Shrink, whose caller sends all.
 //	I3  A waiter leaves the queue exactly once for each time that it joined: admitted, cancelled or failed.
 //	I4  No unpark is lost: after each transition somebody inside, too few units or the time keep the first waiter out, or an
 //	    heir was unparked and has not run yet.
@@ -99,7 +100,7 @@
 //	    in vain subtracts, and passes on if it was the last.
 //	I13 Nobody comes in after the deadline, nor, in a contended process, after the end of the turn, but by a grant.
 //	I14 A grant admits the first waiter before it runs, even if the turn is over.
-//	I15 The gate is open exactly if there are units, the turn is not over and has had two admissions, nobody inside is
+//	I15 The gate, which a Semaphore never opens, is open exactly if Close was not called, there are units, the turn is not over and has had two admissions, nobody inside is
 //	    exclusive under mu or relies on lost units, and nobody waits (and unused units may stay) or an heir has not run yet.
 //	I16 With a reader, and after an exclusive stay, the readers that wait come in together: those before the first exclusive
 //	    waiter if the policy is fair, else all, but those behind one that nobody may pass. So it is after Downgrade, and

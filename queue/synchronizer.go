@@ -138,7 +138,7 @@ var ErrRefused = errors.New("queue: refused: the lock is held by another, or ano
 // one goroutine.
 func (s *Synchronizer) Park(ctx context.Context, w *Waiter) (Order, error) {
 	if w.ready == nil {
-		panic("queue: Park with a Waiter that is not queued")
+		panic("queue: Park with a Waiter that was never queued")
 	}
 	done := ctx.Done()
 	for {

@@ -174,7 +174,8 @@ func (h *Hold) Key() string {
 }
 
 // Holder returns the field of this hold in Redis,
-// "<client id>:<n>"; holds that were handed on within a process share it.
+// "<client id>:<n>"; holds that were handed on within a process share it. Of an RWMutex and a Semaphore it is the client id alone,
+// which all holds of a process share.
 func (h *Hold) Holder() string {
 	if h == nil {
 		return ""

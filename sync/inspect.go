@@ -11,7 +11,7 @@ import (
 type Info struct {
 	// Locked reports whether somebody holds it, as far as Redis knows.
 	Locked bool
-	// Holders are the fields of the lock: one, but for clients that break the
+	// Holders are the fields of the lock: of a Mutex one, but for clients that break the
 	// protocol.
 	Holders []Holder
 	// TTL is what is left of the lease; negative if the key never expires.
@@ -37,7 +37,7 @@ type Info struct {
 
 // Holder is one field of a lock.
 type Holder struct {
-	Field  string // "<client id>:<n>" for ours
+	Field  string // "<client id>:<n>" for ours, of an RWMutex and a Semaphore "<client id>"
 	Client string // the client id, "" for a holder of another kind
 	Count  int64  // of an RWMutex and a Semaphore: the units that the client has
 	Note   string // see the option Note
@@ -94,7 +94,7 @@ func (m *Manager) ForceRelease(ctx context.Context, key string) (broken []string
 	if err != nil {
 		return nil, asked(op, key, err)
 	}
-	// Our own holds are notified without the detour over Redis.
+	// Our own holds of a Mutex are notified without the detour over Redis.
 	for _, f := range broken {
 		if id, n, ours := lettucecompat.ParseField(f); ours && id == m.cfg.ClientID {
 			m.locks.Forced(n)

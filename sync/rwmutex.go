@@ -87,7 +87,7 @@ func (rw *RWMutex) RUnlock() {
 	rw.leave(op, toRead)
 }
 
-// TryRLock takes the lock to read if nobody holds it to write or waits for it, and reports whether it did. What another
+// TryRLock takes the lock to read if nobody holds it to write, or waits for it or did so within the last second, and reports whether it did. What another
 // process no longer uses, and keeps for up to 10 ms, counts as held. Where TryRLock asks Redis it takes up to
 // CommandTimeout; false also means that Redis did not answer. It panics as RLock does.
 func (rw *RWMutex) TryRLock() bool {

@@ -70,8 +70,9 @@ func (s *Semaphore) Acquire(ctx context.Context, n int64, opts ...AcquireOption)
 	return s.hold(ctx, "acquire", queue.Refusable, n, opts)
 }
 
-// TryAcquire is Acquire that does not wait: it returns ErrNotAcquired if n units are not free, or somebody waits. Units that
-// another process no longer uses, and keeps for up to 10 ms, are not free.
+// TryAcquire is Acquire that does not wait: it returns ErrNotAcquired if n units are not free, or somebody waits, or
+// did so within the last second. Units that another process no longer uses, and keeps for up to 10 ms, are not free: after a burst that
+// is so until it has come and gone less often than that.
 func (s *Semaphore) TryAcquire(ctx context.Context, n int64, opts ...AcquireOption) (*Hold, error) {
 	return s.hold(ctx, "try acquire", queue.Try|queue.Refusable, n, opts)
 }

@@ -117,7 +117,8 @@ func (mu *Mutex) Resume(ctx context.Context, t Ticket, opts ...AcquireOption) (*
 // for work that must not wait for a holder which hangs: exclusion is broken on purpose. The holder loses the lock with
 // LostForced and is notified immediately, which does not stop its work; only a fencing token keeps that from doing
 // harm. A goroutine of this process that has the lock by Lock keeps it until it unlocks; a Hold of this process keeps it until
-// Redis has answered, so that a Seize which fails since Redis is away takes nothing.
+// Redis has answered, so that a Seize which fails since Redis is away takes nothing. Until the holder's process has heard of
+// that, its other goroutines may still come in by a hand-off or a linger; they are notified with it.
 func (mu *Mutex) Seize(ctx context.Context, opts ...AcquireOption) (*Hold, error) {
 	return mu.acquire(ctx, "seize", queue.Refusable, &lock.Taking{}, opts)
 }

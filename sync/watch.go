@@ -17,7 +17,7 @@ const (
 // Watch yields what Inspect answers about key now, and again whenever something may have changed: a message says that
 // the lock was released, or that a hold with a Note began, or the lease has ended that was last heard of. It does not
 // learn of a holder without a Note that takes a free lock, and asks once in 30 s for that. So it may yield the same
-// twice, or miss what was over soon. An error is that of Inspect; it asks again after a second, but for ErrConfig and ErrClosed, which
+// twice, or miss what was over soon. Of an RWMutex and a Semaphore it learns by message of a ForceRelease only. An error is that of Inspect; it asks again after a second, but for ErrConfig and ErrClosed, which
 // end it. It ends with ctx, or when the loop does.
 //
 // It listens on the lock's release channel, as programs outside the line do, to which every second turn is left for a

@@ -45,7 +45,7 @@ type Event struct {
 	ClientID string // of the Manager that raised it
 	Key      string
 	Class    string
-	Holder   string     // the field in Redis: "<client id>:<n>"
+	Holder   string     // the field in Redis: "<client id>:<n>", of an RWMutex and a Semaphore "<client id>"
 	Reason   LossReason // EventLost
 	Since    time.Time  // EventLost: as Error.Since; EventSelfLate and others: when it began
 	Owners   int        // EventLost: how many holds were notified; 0 if only callers of RLock or Weighted had it
