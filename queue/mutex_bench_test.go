@@ -65,7 +65,7 @@ func benchmarkSynchronizer(b *testing.B, fair bool) {
 					instant(s, &grants, order)
 					stay := w.Stay
 					w.Reset()
-					w.Stay = stay
+					w.Stay, w.Began = stay, 1
 				}
 			})
 		})
