@@ -56,8 +56,12 @@ func StartClusterOn(tb TB, hosts []Host, masters int, args ...string) *Cluster {
 }
 
 // FailOver lets a replica take the place of a master that the others have not heard of for 1.5 seconds, longer on a busy machine, and
-// lets the nodes refuse commands while nobody takes it.
-func (c *Cluster) FailOver() { c.timeout(paced(nodeTimeout)) }
+// lets the nodes refuse commands while nobody takes it. It returns that time.
+func (c *Cluster) FailOver() time.Duration {
+	ms := paced(nodeTimeout)
+	c.timeout(ms)
+	return time.Duration(ms) * time.Millisecond
+}
 
 func (c *Cluster) timeout(ms int) {
 	c.tb.Helper()

@@ -38,12 +38,10 @@ func TestCluster_MasterIsolated(t *testing.T) {
 	t.Parallel()
 	s := clusterSite(t, newNetwork(t))
 	off, on := s.host(), s.host()
-	// The time limit of FailOver. A node asks another anew when half of that has passed.
-	const alone = 1500 * time.Millisecond * 3 / 2
-	t.Run("both ways", func(t *testing.T) { refuses(t, isolated(t, s, off, on, false), alone) })
+	t.Run("both ways", func(t *testing.T) { refuses(t, isolated(t, s, off, on, false), s.alone) })
 	t.Run("what it sends", func(t *testing.T) {
 		longer(t)
-		refuses(t, isolated(t, s, off, on, true), alone+confirmed)
+		refuses(t, isolated(t, s, off, on, true), s.alone+confirmed)
 	})
 }
 

@@ -30,6 +30,7 @@ type site struct {
 	replace  func(old *testredis.Server)                         // gives a healthy master a successor
 	rejoin   func(old *testredis.Server)                         // makes a former master a replica
 	cluster  *testredis.Cluster                                  // nil: Sentinel
+	alone    time.Duration                                       // of a Cluster: how long a node that is cut off goes on. It asks another anew when half of the limit has passed
 	slot     int                                                 // of the keys, in a Cluster
 	admin    map[*testredis.Server]*redis.Client                 // past the network
 }
@@ -54,7 +55,7 @@ func clusterSite(t *testing.T, n *network) *site {
 	t.Helper()
 	s := newSite(n)
 	d := testredis.StartClusterOn(t, s.servers, 3)
-	d.FailOver()
+	s.alone = d.FailOver() * 3 / 2
 	s.cluster, s.slot = d, d.Slot(tag)
 	s.nodes, s.master, s.ready = d.Nodes(), func() *testredis.Server { return d.Master(s.slot) }, d.AwaitReady
 	s.await = func(old *testredis.Server) *testredis.Server { return d.AwaitMaster(s.slot, old) }
