@@ -4,14 +4,26 @@ import (
 	"context"
 	"net"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/anteroom/anteroom/internal/faultnet"
 	"github.com/anteroom/anteroom/internal/testredis"
 	anteroom "github.com/anteroom/anteroom/sync"
 )
+
+// clientFrom returns a client whose connections are made over n, and later ones over what over is called with.
+func (s *embedded) clientFrom(n *faultnet.Network) (c *redis.Client, over func(*faultnet.Network)) {
+	var present atomic.Pointer[faultnet.Network]
+	present.Store(n)
+	return s.clientDialing(func(ctx context.Context, nw, addr string) (net.Conn, error) {
+		return present.Load().Dial(ctx, nw, addr)
+	}), present.Store
+}
 
 // A send whose answer was lost is cleaned up also where its repeat was refused because
 // too few replicas confirmed it.
@@ -19,15 +31,14 @@ func TestALostSendIsCleanedUpAfterAReplicaRefusal(t *testing.T) {
 	for range 10 {
 		bubble(t, func(t *testing.T, s *embedded) {
 			slow, fast := s.network(), s.network()
-			over := slow
-			rdb := s.clientDialing(func(ctx context.Context, nw, addr string) (net.Conn, error) { return over.Dial(ctx, nw, addr) })
+			rdb, over := s.clientFrom(slow)
 			m, _ := manager(t, rdb, anteroom.Config{})
 			mu := mutex(t, m, anteroom.LockConfig{Key: "k", Replicas: 1, ReplicaTimeout: 100 * time.Millisecond})
 			ctx, cancel := context.WithTimeout(bg, 50*time.Millisecond)
 			_, _ = mu.Acquire(ctx) // a connection is made
 			cancel()
 			time.Sleep(time.Second)
-			over = fast
+			over(fast)
 			slow.BlackHole() // the first attempt is on its way for a long time
 			ctx, cancel = context.WithTimeout(bg, 2500*time.Millisecond)
 			defer cancel()
@@ -50,11 +61,10 @@ func TestALostSendIsCleanedUpAfterAReplicaRefusal(t *testing.T) {
 func lateSend(t *testing.T, cfg anteroom.LockConfig, opts []anteroom.AcquireOption, f func(t *testing.T, s *embedded, m *anteroom.Manager, h *anteroom.Hold, arrives func())) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		slow, fast := s.network(), s.network()
-		over := slow
-		rdb := s.clientDialing(func(ctx context.Context, nw, addr string) (net.Conn, error) { return over.Dial(ctx, nw, addr) })
+		rdb, over := s.clientFrom(slow)
 		m, _ := manager(t, rdb, anteroom.Config{})
 		ok(t, acquire(t, m.Mutex("warm")).Release(bg)) // a connection is made
-		over = fast
+		over(fast)
 		slow.BlackHole()
 		cfg.Key = "k"
 		f(t, s, m, acquire(t, mutex(t, m, cfg), opts...), slow.Heal)

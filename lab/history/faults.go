@@ -158,13 +158,18 @@ func (l *Lab) Suffer(i int, kind FaultKind, d time.Duration) error {
 
 // StopWorker stops worker i with SIGSTOP for d.
 func (l *Lab) StopWorker(i int, d time.Duration) error {
+	return l.StopWorkerUntil(i, func() { time.Sleep(d) })
+}
+
+// StopWorkerUntil stops worker i with SIGSTOP until wait returns.
+func (l *Lab) StopWorkerUntil(i int, wait func()) error {
 	p := l.Worker(i)
 	from := Now()
 	defer func() { l.away(p.Plan.Proc, from, true, "SIGSTOP") }()
 	if err := p.Signal(child.SIGSTOP); err != nil {
 		return err
 	}
-	time.Sleep(d)
+	wait()
 	return p.Signal(child.SIGCONT)
 }
 
