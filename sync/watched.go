@@ -5,7 +5,6 @@ import (
 	"context"
 	"iter"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/anteroom/anteroom/internal/waits"
@@ -21,69 +20,21 @@ type services struct {
 	answers []watchdog.Status // to the last question, which is over when the next one is put
 }
 
-// A script blocks its server while it runs, so a question is about as many holds as a
-// renewal is, and a few of them are under way together for one shard.
-const (
-	statusBatch    = renewal.DefaultBatchSize
-	statusInFlight = renewal.DefaultInFlight
-)
-
-// Status asks Redis about holds, all shards together: one that hangs keeps no other waiting.
+// Status asks Redis about holds.
 func (s *services) Status(ctx context.Context, holds []watchdog.Facts) []watchdog.Status {
 	s.answers = slices.Grow(s.answers[:0], len(holds))[:len(holds)] // each is written by one goroutine
-	clear(s.answers)
-	shards := map[string][]int{}
+	numbers := make([]uint64, len(holds))
 	for i := range holds {
-		shard := s.m.wire.Shard(holds[i].Key)
-		shards[shard] = append(shards[shard], i)
+		numbers[i] = holds[i].ID
+		s.answers[i] = watchdog.Status{Answered: true, Gone: true} // it has ended here
 	}
-	var wg sync.WaitGroup
-	for _, some := range shards {
-		batches := make(chan []int, len(some)/statusBatch+1)
-		for batch := range slices.Chunk(some, statusBatch) {
-			batches <- batch
-		}
-		close(batches)
-		for range min(len(batches), statusInFlight) {
-			wg.Go(func() {
-				for batch := range batches {
-					s.ask(ctx, holds, batch)
-				}
-			})
-		}
-	}
-	wg.Wait()
-	return s.answers
-}
-
-// ask asks one shard about some of the holds.
-func (s *services) ask(ctx context.Context, holds []watchdog.Facts, some []int) {
-	queries, of := make([]lettucecompat.Query, 0, len(some)), make([]int, 0, len(some))
-	var units []*lock.Held
-	var ofUnits []int
-	for _, i := range some {
-		if !lock.OfUnits(holds[i].ID) {
-			queries, of = append(queries, lettucecompat.Query{Key: holds[i].Key, Field: s.m.locks.Field(holds[i].ID)}), append(of, i)
-		} else if g, _ := s.m.locks.OfNumber(holds[i].ID); g != nil {
-			units, ofUnits = append(units, g), append(ofUnits, i)
-		}
-	}
-	var both sync.WaitGroup
-	defer both.Wait()
-	both.Go(func() { // only a renewal shows whether the units are still those of the grant
-		for j, r := range s.m.locks.RenewUnits(ctx, units, 0) {
-			s.answers[ofUnits[j]] = watchdog.Status{
-				Answered: r.Renewed || r.Gone, Present: r.Renewed, Gone: r.Gone, Count: 1, Fields: 1, TTL: units[j].Terms().For, Err: r.Err,
-			}
+	s.m.locks.Status(ctx, s.m.locks.HeldAll(numbers), func(i int, r lettucecompat.StatusReply) {
+		is, gone := r.Outcome == lettucecompat.OutcomeOK, r.Outcome == lettucecompat.OutcomeGone
+		s.answers[i] = watchdog.Status{
+			Answered: is || gone, Present: is, Gone: gone, Count: r.Count, Fields: r.Fields, TTL: r.TTL, Err: r.Err,
 		}
 	})
-	for j, r := range s.m.wire.Status(ctx, queries, 0) {
-		s.answers[of[j]] = watchdog.Status{
-			Answered: r.Outcome == lettucecompat.OutcomeOK || r.Outcome == lettucecompat.OutcomeGone,
-			Present:  r.Outcome == lettucecompat.OutcomeOK, Gone: r.Outcome == lettucecompat.OutcomeGone,
-			Count: r.Count, Fields: r.Fields, TTL: r.TTL, Err: r.Err,
-		}
-	}
+	return s.answers
 }
 
 // Ping asks whether Redis answers.

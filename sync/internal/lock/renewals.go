@@ -42,7 +42,7 @@ func (s sender) RenewBatch(ctx context.Context, _ string, items []renewal.Item, 
 				for j, i := range some {
 					grants[j] = items[i].Owner.(*Held)
 				}
-				for j, r := range l.RenewUnits(ctx, grants, left) {
+				for j, r := range l.renewUnits(ctx, grants, left) {
 					results[some[j]] = r
 				}
 				return
@@ -71,9 +71,9 @@ type asked struct {
 	deleted uint64 // see Key.deleted
 }
 
-// RenewUnits renews the units of some grants of one shard, at most a batch of them, and takes in the answers. A grant that has
+// renewUnits renews the units of some grants of one shard, at most a batch of them, and takes in the answers. A grant that has
 // ended has an empty result.
-func (l *Locks) RenewUnits(ctx context.Context, grants []*Held, timeout time.Duration) []renewal.Result {
+func (l *Locks) renewUnits(ctx context.Context, grants []*Held, timeout time.Duration) []renewal.Result {
 	results := make([]renewal.Result, len(grants))
 	batch, of, questions := make([]lettucecompat.Renewal, 0, len(grants)), make([]int, 0, len(grants)), make([]asked, 0, len(grants))
 	for i, g := range grants {

@@ -251,7 +251,7 @@ func TestShared_ARenewalOfAGrantThatHasEnded(t *testing.T) {
 	s := p.mustTake(t, 1)
 	mustGive(t, s)
 	next := p.mustTake(t, writes)
-	if r := p.RenewUnits(t.Context(), []*Held{s.g}, 0)[0]; r != (renewal.Result{}) {
+	if r := p.renewUnits(t.Context(), []*Held{s.g}, 0)[0]; r != (renewal.Result{}) {
 		t.Errorf("%+v", r)
 	}
 	mustGive(t, next)

@@ -67,7 +67,7 @@ func renewedBeside(t *testing.T, p *party, f *holdUp, g *Held, during func()) re
 	end := f.hold(&f.answers)
 	defer end()
 	got := make(chan renewal.Result, 1)
-	go func() { got <- p.RenewUnits(context.Background(), []*Held{g}, 0)[0] }()
+	go func() { got <- p.renewUnits(context.Background(), []*Held{g}, 0)[0] }()
 	eventually(t, "Redis has renewed it", func() bool { return f.held.Load() > 0 })
 	during()
 	end()

@@ -3,7 +3,6 @@ package lock
 import (
 	"context"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -81,45 +80,19 @@ func untrack(g *Held) {
 // Missing asks Redis about grants that a connection of the wire has not found, and reports whether one is there all the
 // same. One that is not is lost.
 func (l *Locks) Missing(ctx context.Context, some []*lettucecompat.Tracked) (there bool) {
+	grants := make([]*Held, len(some))
+	for i, t := range some {
+		grants[i] = t.Owner.(*Held)
+	}
 	var found atomic.Bool
-	var all sync.WaitGroup
-	shards, units := map[string][]*Held{}, map[string][]*Held{}
-	for _, t := range some {
-		g, shard := t.Owner.(*Held), l.wire.Shard(t.Key)
-		if g.u != nil {
-			units[shard] = append(units[shard], g)
-		} else {
-			shards[shard] = append(shards[shard], g)
+	l.Status(ctx, grants, func(i int, r lettucecompat.StatusReply) {
+		switch r.Outcome {
+		case lettucecompat.OutcomeOK:
+			found.Store(true)
+		case lettucecompat.OutcomeGone:
+			l.gone(grants[i].lease, byTracking, r.Err)
 		}
-	}
-	for _, grants := range shards {
-		all.Go(func() {
-			batch := make([]lettucecompat.Query, len(grants))
-			for i, g := range grants {
-				batch[i] = lettucecompat.Query{Key: g.Name(), Field: g.Field()}
-			}
-			for i, r := range l.wire.Status(ctx, batch, 0) {
-				switch r.Outcome {
-				case lettucecompat.OutcomeOK:
-					found.Store(true)
-				case lettucecompat.OutcomeGone:
-					l.gone(grants[i].lease, byTracking, r.Err)
-				}
-			}
-		})
-	}
-	for _, grants := range units { // whether they are still those of the grant a renewal shows
-		all.Go(func() {
-			for i, r := range l.RenewUnits(ctx, grants, 0) {
-				if r.Renewed {
-					found.Store(true)
-				} else if r.Gone {
-					l.gone(grants[i].lease, byTracking, r.Err)
-				}
-			}
-		})
-	}
-	all.Wait()
+	})
 	return found.Load()
 }
 
