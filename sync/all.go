@@ -46,7 +46,7 @@ func (m *Manager) AcquireAll(ctx context.Context, keys ...string) (*HoldSet, err
 		if n := len(s.holds); n > 0 {
 			within = context.WithValue(waits, holdKey{}, s.holds[n-1])
 		}
-		h, err := m.Mutex(key).acquire(within, op, queue.Refusable, nil, nil)
+		h, err := m.Mutex(key).hold(within, op, queue.Refusable, nil, nil)
 		if err == nil {
 			s.holds = append(s.holds, h)
 			lost := func() { // the first of all stays

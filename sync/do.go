@@ -19,17 +19,16 @@ import (
 // ran, not for what fn itself has called; any other error is fn's own, as it is. If fn panics or
 // calls runtime.Goexit, the lock is released on the way out.
 func (mu *Mutex) Do(ctx context.Context, fn func(ctx context.Context) error, opts ...AcquireOption) error {
-	h, err := mu.acquire(ctx, "do", queue.Refusable, nil, opts)
-	if err != nil {
+	if err := mu.unusable("do"); err != nil {
 		return err
 	}
-	return h.do(ctx, fn)
+	return mu.do(ctx, "do", 0, fn, opts)
 }
 
 // TryDo is Do that does not wait: ran is false, without an error, if another holds the lock, as
 // TryAcquire finds it. If fn ran, err is what Do returns.
 func (mu *Mutex) TryDo(ctx context.Context, fn func(ctx context.Context) error, opts ...AcquireOption) (ran bool, err error) {
-	h, err := mu.acquire(ctx, "try do", queue.Try|queue.Refusable, nil, opts)
+	h, err := mu.hold(ctx, "try do", queue.Try|queue.Refusable, nil, opts)
 	switch {
 	case err == nil:
 		return true, h.do(ctx, fn)

@@ -43,7 +43,7 @@ type Hold struct {
 // one it returns ErrLost. The inner Hold has the lease and the token of the outer one:
 // Lease is ErrConfig there, and Wait has nothing to wait for.
 func (mu *Mutex) Acquire(ctx context.Context, opts ...AcquireOption) (*Hold, error) {
-	return mu.acquire(ctx, "acquire", queue.Refusable, nil, opts)
+	return mu.hold(ctx, "acquire", queue.Refusable, nil, opts)
 }
 
 // TryAcquire is Acquire that does not wait: it returns ErrNotAcquired if another
@@ -55,53 +55,14 @@ func (mu *Mutex) Acquire(ctx context.Context, opts ...AcquireOption) (*Hold, err
 // has no answer, with Lease, Note or Replicas up to twice as much and ReplicaTimeout more, or
 // until ctx ends, and returns ErrUnavailable after that. Wait is ErrConfig.
 func (mu *Mutex) TryAcquire(ctx context.Context, opts ...AcquireOption) (*Hold, error) {
-	return mu.acquire(ctx, "try acquire", queue.Try|queue.Refusable, nil, opts)
+	return mu.hold(ctx, "try acquire", queue.Try|queue.Refusable, nil, opts)
 }
 
-// acquire brings its caller in. takes is nil where that waits for its turn.
-func (mu *Mutex) acquire(ctx context.Context, op string, kind queue.Kind, takes *lock.Taking, opts []AcquireOption) (*Hold, error) {
-	if mu == nil || mu.settings == nil {
-		return nil, mu.unusable(op)
-	}
-	m := mu.m
-	r := request{op: op, kind: kind, settings: mu.settings}
-	ctx = m.acquiring(ctx, mu.key, &r)
-	if err := r.apply(opts); err != nil {
-		m.notAcquired(mu.key, &r, err)
-		return nil, mistake(op, mu.key, err)
-	}
-	for outer := m.outer(ctx, mu.key); outer != nil && (takes == nil || takes.From == ""); outer = m.outer(ctx, mu.key) {
-		if h, err := outer.reenter(ctx, &r); h != nil || err != nil {
-			m.reentered(&r, &outer.t.owner, err)
-			return h, err
-		}
-	}
-	k, err := mu.use()
-	if err != nil {
-		return nil, m.notEntered(mu.key, &r, err)
-	}
-	defer k.Done()
-	h := &Hold{values: ctx}
-	h.t = m.newTenure(h)
-	o := &h.t.owner
-	o.Goroutine, o.Kind, o.CallSite = uint64(m.goroutine()), kind, m.callSite()
-	if takes != nil || r.note != "" {
-		o.With(lock.More{Takes: takes, Note: r.note})
-	}
-	if owned, _ := ownedBy(k, o.Goroutine); owned && op == "do" { // whose outer Hold is nobody else's to release
-		m.selfDeadlock(k)
-	}
-	bounded := ctx
-	if r.wait > 0 {
-		var cancel context.CancelFunc
-		bounded, cancel = context.WithTimeout(ctx, r.wait)
-		defer cancel()
-	}
-	if err := m.enter(bounded, k, &r, o); err != nil {
-		h.t.remove(h)
+func (mu *Mutex) hold(ctx context.Context, op string, kind queue.Kind, takes *lock.Taking, opts []AcquireOption) (*Hold, error) {
+	if err := mu.unusable(op); err != nil {
 		return nil, err
 	}
-	return h, nil
+	return mu.acquire(ctx, op, kind, 0, takes, opts)
 }
 
 // Release ends the hold. It always acts, and after it was called no renewal is handed

@@ -5,7 +5,6 @@ import (
 	"context"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/anteroom/anteroom/queue"
@@ -30,23 +29,17 @@ import (
 // Unlike a sync.Mutex the lock can be lost while it is held; see docs/guarantees.md.
 // Lock has no way to notify its caller, so code that must not run twice uses Acquire
 // or Do, or asks Held before each step that counts.
-type Mutex struct {
-	m         *Manager
-	key       string
-	*settings                           // nil: the key is not valid
-	last      atomic.Pointer[lock.Link] // to the key found last time
-}
+type Mutex struct{ common }
 
 var _ sync.Locker = (*Mutex)(nil)
 
 // Mutex returns the lock of key with Config.Defaults. A key that is out of bounds or
 // reserved (see LockConfig.Key) is reported by the Mutex's methods.
 func (m *Manager) Mutex(key string) *Mutex {
-	mu := &Mutex{m: m, key: key}
-	if m.validKey(key) == nil {
-		mu.settings = m.defaults
+	if err := m.validKey(key); err != nil {
+		return &Mutex{common{m: m, key: key, settings: &settings{refused: err}}}
 	}
-	return mu
+	return &Mutex{common{m: m, key: key, settings: m.defaults}}
 }
 
 // NewMutex returns the lock that cfg describes, or an *Error that wraps ErrConfig. A
@@ -64,20 +57,7 @@ func (m *Manager) NewMutex(cfg LockConfig) (*Mutex, error) {
 	}
 	normal.Key = ""
 	m.lookout.Serve(normal.LongWait)
-	return &Mutex{m: m, key: cfg.Key, settings: m.settings(normal, ofMutex)}, nil
-}
-
-// Key returns the lock's key.
-func (mu *Mutex) Key() string { return mu.key }
-
-// Config returns the lock's configuration with all defaults filled in.
-func (mu *Mutex) Config() LockConfig {
-	var cfg LockConfig
-	if mu.settings != nil {
-		cfg = mu.cfg
-	}
-	cfg.Key = mu.key
-	return cfg
+	return &Mutex{common{m: m, key: cfg.Key, settings: m.settings(normal, ofMutex)}}, nil
 }
 
 // Lock waits until the calling goroutine holds the lock. With LockConfig.Reentrant a
@@ -91,7 +71,7 @@ func (mu *Mutex) Config() LockConfig {
 // Lock by a goroutine that holds the lock otherwise waits for itself, unless another
 // goroutine is to release it: that is reported as EventSelfDeadlock, immediately.
 func (mu *Mutex) Lock() {
-	if err := mu.lock(context.Background(), "lock", queue.NoNotify); err != nil {
+	if err := mu.lock(context.Background(), "lock", 0); err != nil {
 		panic(err)
 	}
 }
@@ -103,7 +83,7 @@ func (mu *Mutex) Lock() {
 // means that Redis did not answer.
 // It panics for mistakes in the program, as Lock does.
 func (mu *Mutex) TryLock() bool {
-	return succeeded(mu.lock(context.Background(), "try lock", queue.Try|queue.Refusable|queue.NoNotify))
+	return succeeded(mu.lock(context.Background(), "try lock", queue.Try|queue.Refusable))
 }
 
 // TryLockFor is TryLock that waits up to d for the lock. A d of zero or less does
@@ -114,7 +94,7 @@ func (mu *Mutex) TryLockFor(d time.Duration) bool {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
-	return succeeded(mu.lock(ctx, "try lock", queue.Refusable|queue.NoNotify))
+	return succeeded(mu.lock(ctx, "try lock", queue.Refusable))
 }
 
 // succeeded reports whether err is nil. It panics for what no answer of a server could have caused.
@@ -125,36 +105,24 @@ func succeeded(err error) bool {
 	return err == nil
 }
 
-// lock enters for Lock, TryLock and TryLockFor.
 func (mu *Mutex) lock(ctx context.Context, op string, kind queue.Kind) error {
-	if mu == nil || mu.settings == nil {
-		panic(mu.unusable(op))
+	mu.check(op)
+	return mu.byLock(ctx, op, kind, 0)
+}
+
+// check panics where mu cannot be used.
+func (mu *Mutex) check(op string) {
+	if err := mu.unusable(op); err != nil {
+		panic(err)
 	}
-	m := mu.m
-	r := request{op: op, kind: kind, settings: mu.settings}
-	m.acquiring(context.Background(), mu.key, &r)
-	k, err := mu.use()
-	if err != nil {
-		return m.notEntered(mu.key, &r, err)
+}
+
+// unusable returns why mu cannot be used; nil if it can.
+func (mu *Mutex) unusable(op string) *Error {
+	if mu == nil {
+		return notMade(op, "Mutex")
 	}
-	defer k.Done()
-	o := &lock.Owner{Stay: queue.Stay{Goroutine: uint64(m.goroutine()), Kind: kind}, CallSite: m.callSite(), Holder: (*unnotified)(m)}
-	owned, byLock := ownedBy(k, o.Goroutine)
-	enters := byLock && mu.cfg.Reentrant
-	switch {
-	case enters && (!m.closing.Load() || k.Held().Owner().Err() == nil): // Close waits for who has the lock
-		err := mu.reenter(k, op, kind.IsRefusable())
-		m.reentered(&r, k.Held().Owner(), err)
-		return err
-	case owned && !enters && !kind.IsTry(): // a try waits for nobody
-		m.selfDeadlock(k)
-	}
-	if m.closing.Load() {
-		err := mistake(op, mu.key, ErrClosed)
-		m.notAcquired(mu.key, &r, err)
-		return err
-	}
-	return m.enter(ctx, k, &r, o)
+	return mu.common.unusable(op, "Mutex")
 }
 
 // Unlock undoes one Lock or TryLock. The last one hands the lock to the next
@@ -167,9 +135,7 @@ func (mu *Mutex) lock(ctx context.Context, op string, kind queue.Kind) error {
 // recorded. Unlock of a lock that was lost does not panic: it is logged and raised as
 // EventUnlockLost, and never frees a successor's lock.
 func (mu *Mutex) Unlock() {
-	if mu == nil || mu.settings == nil {
-		panic(mu.unusable("unlock"))
-	}
+	mu.check("unlock")
 	k := mu.find()
 	o := mu.owner(k)
 	if o == nil {
@@ -184,29 +150,6 @@ func (m *Manager) unlock(o *lock.Owner) {
 	if e, is := err.(*Error); !succeeded(err) && is && e.Outcome == observe.OutcomeLost { // what continues in the background has raised its own event
 		m.reports.UnlockLost(o.Held(), o.CallSite, e.Err.(*loss).Cause, e.Since, e.Err)
 	}
-}
-
-// use returns the lock's key with one reference more, or an error where the key is in use with another configuration.
-func (mu *Mutex) use() (*lock.Key, error) { return mu.m.use(&mu.last, mu.key, mu.settings) }
-
-// find returns the lock's key, without a reference, or nil. An owner finds the key in which it owns the lock.
-func (mu *Mutex) find() *lock.Key { return mu.m.find(&mu.last, mu.key, mu.settings) }
-
-// selfDeadlock reports a caller that waits for itself.
-func (m *Manager) selfDeadlock(k *lock.Key) {
-	site := ""
-	if o := k.Owner(); o != nil {
-		site = o.CallSite
-	}
-	m.reports.SelfDeadlock(k.Name(), settingsOf(k).cfg.Name, site, "Acquire and Do enter again with the Hold's context, Lock with LockConfig.Reentrant")
-}
-
-// ownedBy reports whether the goroutine, which must be the calling one, owns the lock, or has lost it and not exited yet, and
-// whether it came by Lock: that is exact, and stays so until the goroutine itself exits.
-func ownedBy(k *lock.Key, goroutine uint64) (owned, byLock bool) {
-	o := k.Queue().Owner()
-	owned = o != nil && goroutine != 0 && o.Goroutine == goroutine
-	return owned, owned && !o.Kind.CanNotify()
 }
 
 // siteOf is where the owner of k has come in, if that is recorded.
@@ -257,9 +200,7 @@ func (mu *Mutex) owner(k *lock.Key) *lock.Owner {
 // lock is Reentrant, it reports whether any goroutine of this process holds it that way. It panics for a
 // Mutex that was not made by a Manager, or whose key is out of bounds.
 func (mu *Mutex) Held() bool {
-	if mu == nil || mu.settings == nil {
-		panic(mu.unusable("held"))
-	}
+	mu.check("held")
 	o := mu.owner(mu.find())
 	return o != nil && o.Err() == nil
 }
@@ -268,26 +209,10 @@ func (mu *Mutex) Held() bool {
 // Unlocks are due, also of a lost lock. Unless the lock is Reentrant it is 1 while
 // any goroutine of this process has it locked. It panics as Held does.
 func (mu *Mutex) Holds() int {
-	if mu == nil || mu.settings == nil {
-		panic(mu.unusable("holds"))
-	}
+	mu.check("holds")
 	k := mu.find()
 	if mu.owner(k) == nil {
 		return 0
 	}
 	return k.Queue().Word().Count()
-}
-
-// notMade is the error of a lock of the type name that no Manager has made.
-func notMade(op, name string) *Error {
-	return newError(op, "", configError(name, "was not made by a Manager; use Manager.%s or Manager.New%s", name, name))
-}
-
-// unusable is the error of a Mutex without settings: no Manager has made it, or its key is
-// not valid.
-func (mu *Mutex) unusable(op string) *Error {
-	if mu == nil || mu.m == nil {
-		return notMade(op, "Mutex")
-	}
-	return mistake(op, mu.key, mu.m.validKey(mu.key))
 }

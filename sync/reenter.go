@@ -56,7 +56,7 @@ func (h *Hold) reenter(ctx context.Context, r *request) (*Hold, error) {
 	if inner.writes {
 		err = o.AgainToWrite()
 	} else {
-		err = o.Again()
+		err = o.Reenter(false)
 	}
 	switch err {
 	case nil:
@@ -78,7 +78,7 @@ func (h *Hold) reenter(ctx context.Context, r *request) (*Hold, error) {
 // reenter enters again for the goroutine that has the
 // lock by Lock or TryLock already. Only itself can end that. Of a lost lock Lock gets one
 // unit more, since it would wait for itself, and TryLock the loss.
-func (mu *Mutex) reenter(k *lock.Key, op string, try bool) error {
+func (m *Manager) reenter(k *lock.Key, op string, try bool) error {
 	valid := k.Held().Owner().Err() == nil
 	err := queue.ErrWasLost
 	if valid || !try {
@@ -87,12 +87,12 @@ func (mu *Mutex) reenter(k *lock.Key, op string, try bool) error {
 	switch err {
 	case nil:
 	case queue.ErrCountLimit:
-		return mistake(op, mu.key, ErrReentryLimit)
+		return mistake(op, k.Name(), ErrReentryLimit)
 	default:
-		return &Error{Op: op, Key: mu.key, Outcome: observe.OutcomeLost, Err: ErrLost}
+		return &Error{Op: op, Key: k.Name(), Outcome: observe.OutcomeLost, Err: ErrLost}
 	}
 	if !valid {
-		mu.m.reports.ReentryLost(k)
+		m.reports.ReentryLost(k)
 	}
 	return nil
 }

@@ -28,7 +28,7 @@ import (
 //
 // Unlike a sync.RWMutex the lock can be lost while it is held. Nobody who came by RLock or Lock is notified; no other
 // goroutine of this process comes in before all of them have left, but other processes may. Use RAcquire or Acquire where that matters.
-type RWMutex struct{ sharedLock }
+type RWMutex struct{ common }
 
 var _ sync.Locker = (*RWMutex)(nil)
 
@@ -57,12 +57,6 @@ func (m *Manager) NewRWMutex(cfg LockConfig) (*RWMutex, error) {
 	}
 	return rw, nil
 }
-
-// Key returns the lock's key.
-func (rw *RWMutex) Key() string { return rw.key }
-
-// Config returns the lock's configuration with all defaults filled in.
-func (rw *RWMutex) Config() LockConfig { return rw.config() }
 
 // RLock waits until the lock is held to read. It panics with an *Error for mistakes in the program only: bad
 // configuration, a closed Manager. Any answer of Redis is retried until the lock is obtained.
@@ -121,14 +115,14 @@ func (rw *RWMutex) unusable(op string) *Error {
 	if rw == nil {
 		return notMade(op, "RWMutex")
 	}
-	return rw.sharedLock.unusable(op, "RWMutex")
+	return rw.common.unusable(op, "RWMutex")
 }
 
 // Lock waits until the lock is held to write, by nobody else. It panics as RLock does. Lock and RLock by the goroutine
 // that holds the lock to write wait for themselves, unless another one is to release it: that is reported as
 // EventSelfDeadlock, immediately.
 func (rw *RWMutex) Lock() {
-	if err := rw.wlock(context.Background(), "lock", queue.NoNotify); err != nil {
+	if err := rw.wlock(context.Background(), "lock", 0); err != nil {
 		panic(err)
 	}
 }
@@ -153,7 +147,7 @@ func (rw *RWMutex) Unlock() {
 // longer uses counts as held for up to 10 ms, and for about a second if several have read there by RLock. Otherwise it is as
 // TryRLock.
 func (rw *RWMutex) TryLock() bool {
-	return succeeded(rw.wlock(context.Background(), "try lock", queue.Try|queue.Refusable|queue.NoNotify))
+	return succeeded(rw.wlock(context.Background(), "try lock", queue.Try|queue.Refusable))
 }
 
 // TryLockFor is TryLock that waits up to d. A d of zero or less does not wait.
@@ -163,28 +157,12 @@ func (rw *RWMutex) TryLockFor(d time.Duration) bool {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
-	return succeeded(rw.wlock(ctx, "try lock", queue.Refusable|queue.NoNotify))
+	return succeeded(rw.wlock(ctx, "try lock", queue.Refusable))
 }
 
 func (rw *RWMutex) wlock(ctx context.Context, op string, kind queue.Kind) error {
 	rw.check(op)
-	m := rw.m
-	r := request{op: op, kind: kind, settings: rw.settings, units: toWrite}
-	m.acquiring(context.Background(), rw.key, &r)
-	k, err := rw.use()
-	if err != nil {
-		return m.notEntered(rw.key, &r, err)
-	}
-	defer k.Done()
-	rw.waitsForItself(k, kind)
-	if m.closing.Load() {
-		err := mistake(op, rw.key, ErrClosed)
-		m.notAcquired(rw.key, &r, err)
-		return err
-	}
-	o := &lock.Owner{Stay: queue.Stay{Need: toWrite, Goroutine: uint64(m.goroutine()), Kind: kind}, CallSite: m.callSite()}
-	o.Shares(new(lock.Share))
-	return rw.enter(ctx, k, &r, o)
+	return rw.byLock(ctx, op, kind, toWrite)
 }
 
 // RLocker returns a sync.Locker whose Lock and Unlock call RLock and RUnlock.
@@ -213,11 +191,10 @@ func (rw *RWMutex) TryAcquire(ctx context.Context, opts ...AcquireOption) (*Hold
 
 // Do is Mutex.Do with the lock held to write.
 func (rw *RWMutex) Do(ctx context.Context, fn func(ctx context.Context) error, opts ...AcquireOption) error {
-	h, err := rw.hold(ctx, "do", queue.Refusable, toWrite, opts)
-	if err != nil {
+	if err := rw.unusable("do"); err != nil {
 		return err
 	}
-	return h.do(ctx, fn)
+	return rw.do(ctx, "do", toWrite, fn, opts)
 }
 
 // RAcquire is Acquire to read: others may read meanwhile. Unlike after RLock, the holder is notified of a loss.
@@ -233,18 +210,17 @@ func (rw *RWMutex) TryRAcquire(ctx context.Context, opts ...AcquireOption) (*Hol
 
 // RDo is Do with the lock held to read.
 func (rw *RWMutex) RDo(ctx context.Context, fn func(ctx context.Context) error, opts ...AcquireOption) error {
-	h, err := rw.hold(ctx, "rdo", queue.Refusable, toRead, opts)
-	if err != nil {
+	if err := rw.unusable("rdo"); err != nil {
 		return err
 	}
-	return h.do(ctx, fn)
+	return rw.do(ctx, "rdo", toRead, fn, opts)
 }
 
 func (rw *RWMutex) hold(ctx context.Context, op string, kind queue.Kind, units int64, opts []AcquireOption) (*Hold, error) {
 	if err := rw.unusable(op); err != nil {
 		return nil, err
 	}
-	return rw.acquire(ctx, op, kind, units, true, opts)
+	return rw.acquire(ctx, op, kind, units, nil, opts)
 }
 
 // Units returns how many units of its lock the hold has: of a Semaphore as many as were acquired, of an RWMutex 1 to read

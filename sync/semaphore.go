@@ -19,7 +19,7 @@ import (
 // comes with a lesser one waits until all units that are held fit in it beside its own, and that counts until the last one with it
 // has left. Meanwhile who wants more than it waits, and a try is ErrNotAcquired. Each process says by EventCapacity that another one
 // counts with another.
-type Semaphore struct{ sharedLock }
+type Semaphore struct{ common }
 
 // Semaphore returns the semaphore of key with so many units and Config.Defaults. What NewSemaphore would refuse is reported
 // by the methods of the semaphore.
@@ -41,15 +41,12 @@ func (m *Manager) NewSemaphore(cfg LockConfig, capacity int64) (*Semaphore, erro
 
 func (s *Semaphore) initSemaphore(m *Manager, key string, cfg LockConfig, capacity int64) error {
 	if capacity < 1 || capacity > lettucecompat.MostUnits {
-		s.m, s.key = m, key
-		s.err = configError("capacity", "is %d; it must be from 1 to %d", capacity, int64(lettucecompat.MostUnits))
-		return s.err
+		err := configError("capacity", "is %d; it must be from 1 to %d", capacity, int64(lettucecompat.MostUnits))
+		s.m, s.key, s.settings = m, key, &settings{refused: err}
+		return err
 	}
 	return s.init(m, key, cfg, capacity)
 }
-
-// Key returns the semaphore's key.
-func (s *Semaphore) Key() string { return s.key }
 
 // Capacity returns how many units the semaphore has, as it was made: while others hold that know of fewer, fewer are given.
 // It is 0 where it was refused.
@@ -59,9 +56,6 @@ func (s *Semaphore) Capacity() int64 {
 	}
 	return s.capacity
 }
-
-// Config returns the semaphore's configuration with all defaults filled in.
-func (s *Semaphore) Config() LockConfig { return s.config() }
 
 // Acquire waits until it has n units, or ctx ends. n is from 1 to the capacity, or else ErrConfig is returned immediately.
 // Options and other errors are as for Mutex.Acquire; Lease ends this Hold alone, and Note is ErrConfig. With a context that
@@ -79,18 +73,17 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int64, opts ...AcquireOpti
 
 // Do acquires n units, runs fn and releases them, as Mutex.Do does.
 func (s *Semaphore) Do(ctx context.Context, n int64, fn func(ctx context.Context) error, opts ...AcquireOption) error {
-	h, err := s.hold(ctx, "do", queue.Refusable, n, opts)
-	if err != nil {
+	if err := s.unusable("do"); err != nil {
 		return err
 	}
-	return h.do(ctx, fn)
+	return s.do(ctx, "do", n, fn, opts)
 }
 
 func (s *Semaphore) hold(ctx context.Context, op string, kind queue.Kind, n int64, opts []AcquireOption) (*Hold, error) {
 	if err := s.unusable(op); err != nil {
 		return nil, err
 	}
-	return s.acquire(ctx, op, kind, n, false, opts)
+	return s.acquire(ctx, op, kind, n, nil, opts)
 }
 
 // unusable returns why s cannot be used; nil if it can.
@@ -98,7 +91,7 @@ func (s *Semaphore) unusable(op string) *Error {
 	if s == nil {
 		return notMade(op, "Semaphore")
 	}
-	return s.sharedLock.unusable(op, "Semaphore")
+	return s.common.unusable(op, "Semaphore")
 }
 
 // Weighted is a Semaphore with the three methods of golang.org/x/sync/semaphore.Weighted, for existing code. Who acquires by
@@ -121,7 +114,7 @@ func (w *Weighted) Acquire(ctx context.Context, n int64) error {
 // capacity. It panics for other mistakes in the program. 0 is no unit, and always there.
 func (w *Weighted) TryAcquire(n int64) bool {
 	err := w.enter(context.Background(), "try acquire", queue.Try|queue.Refusable, n)
-	if s := w.of(); s != nil && s.settings != nil && n > s.capacity {
+	if s := w.of(); s != nil && s.Capacity() > 0 && n > s.capacity {
 		return false // a mistake here, which x/sync's answers so
 	}
 	return succeeded(err)

@@ -16,6 +16,7 @@ type settings struct {
 	cfg      LockConfig // its Key is empty
 	capacity int64      // of a Semaphore; ofMutex, ofRWMutex
 	lock     lock.Settings
+	refused  error // why no lock can be used with them; nil: one can
 }
 
 // What settings have as capacity that are of no Semaphore.

@@ -4,23 +4,12 @@ import (
 	"cmp"
 	"context"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/anteroom/anteroom/queue"
 	"github.com/anteroom/anteroom/renewal"
-	"github.com/anteroom/anteroom/sync/internal/lock"
 	"github.com/anteroom/anteroom/sync/observe"
 )
-
-// sharedLock is what an RWMutex and a Semaphore have in common: a lock in units, of which each client has some.
-type sharedLock struct {
-	m         *Manager
-	key       string
-	*settings // nil: err says why
-	err       error
-	last      atomic.Pointer[lock.Link] // to the key found last time
-}
 
 // What the methods of a Hold answer that only the lock of a Mutex has.
 var (
@@ -33,10 +22,10 @@ var (
 const defaultTurn = time.Millisecond
 
 // init sets what an RWMutex or a Semaphore is made of. cfg says what differs from Config.Defaults.
-func (s *sharedLock) init(m *Manager, key string, cfg LockConfig, capacity int64) error {
-	s.m, s.key = m, key
-	if s.err = m.made(); s.err != nil {
-		return s.err
+func (c *common) init(m *Manager, key string, cfg LockConfig, capacity int64) error {
+	c.m, c.key, c.settings = m, key, &settings{}
+	if c.settings.refused = m.made(); c.settings.refused != nil {
+		return c.settings.refused
 	}
 	cfg = cfg.withDefaults(m.cfg.Defaults.forShared(capacity))
 	cfg.Key = key
@@ -48,10 +37,10 @@ func (s *sharedLock) init(m *Manager, key string, cfg LockConfig, capacity int64
 	if err == nil && m.cfg.Dialect != DialectDesignDocument {
 		err = configError("Dialect", "is Redisson's, which has no RWMutex and no Semaphore of ours; use a Manager with DialectDesignDocument")
 	}
-	if s.err = err; err == nil {
+	if c.settings.refused = err; err == nil {
 		normal.Key = ""
 		m.lookout.Serve(normal.LongWait)
-		s.settings = m.settings(normal, capacity)
+		c.settings = m.settings(normal, capacity)
 	}
 	return err
 }
@@ -90,156 +79,56 @@ func (c *LockConfig) mustFitShared(capacity int64) error {
 	return nil
 }
 
-// unusable returns why the lock, of the type name, cannot be used; nil if it can.
-func (s *sharedLock) unusable(op, name string) *Error {
-	switch {
-	case s.m == nil:
-		return notMade(op, name)
-	case s.settings == nil:
-		return mistake(op, s.key, s.err)
-	}
-	return nil
-}
-
-func (s *sharedLock) config() (cfg LockConfig) {
-	if s.settings != nil {
-		cfg = s.cfg
-	}
-	cfg.Key = s.key
-	return cfg
-}
-
-// use and find are those of a Mutex.
-func (s *sharedLock) use() (*lock.Key, error) { return s.m.use(&s.last, s.key, s.settings) }
-func (s *sharedLock) find() *lock.Key         { return s.m.find(&s.last, s.key, s.settings) }
-
-// acquire brings its caller in with so many units. again: a context that carries the Hold enters again. Here and below
-// the lock can be used.
-func (s *sharedLock) acquire(ctx context.Context, op string, kind queue.Kind, units int64, again bool, opts []AcquireOption) (*Hold, error) {
-	m := s.m
-	r := request{op: op, kind: kind, settings: s.settings, units: units}
-	ctx = m.acquiring(ctx, s.key, &r)
-	if err := r.apply(opts); err != nil {
-		m.notAcquired(s.key, &r, err)
-		return nil, mistake(op, s.key, err)
-	}
-	for outer := m.outer(ctx, s.key); outer != nil && again; outer = m.outer(ctx, s.key) {
-		if h, err := outer.reenter(ctx, &r); h != nil || err != nil {
-			m.reentered(&r, &outer.t.owner, err)
-			return h, err
-		}
-	}
-	k, err := s.use()
-	if err != nil {
-		return nil, m.notEntered(s.key, &r, err)
-	}
-	defer k.Done()
-	h := &Hold{values: ctx, writes: s.capacity == ofRWMutex && units == toWrite}
-	h.t = m.newShare(h)
-	o := &h.t.owner
-	o.Share().Of = max(s.capacity, 0)
-	o.Need, o.Goroutine, o.Kind, o.CallSite = int32(units), uint64(m.goroutine()), kind, m.callSite()
-	if strings.HasSuffix(op, "do") {
-		s.waitsForItself(k, kind)
-	}
-	bounded := ctx
-	if r.wait > 0 {
-		var cancel context.CancelFunc
-		bounded, cancel = context.WithTimeout(ctx, r.wait)
-		defer cancel()
-	}
-	if err := s.enter(bounded, k, &r, o); err != nil {
-		h.t.remove(h)
-		return nil, err
-	}
-	if r.lease != nil {
-		o.Limit(r.lease)
-	}
-	return h, nil
-}
-
-// enter brings o in, or returns an *Error.
-func (s *sharedLock) enter(ctx context.Context, k *lock.Key, r *request, o *lock.Owner) error {
-	err := ctx.Err()
-	if err == nil {
-		err = k.Acquire(ctx, o, nil)
-	}
-	if err != nil {
-		err := newError(r.op, s.key, notGranted(ctx, err))
-		s.m.notAcquired(s.key, r, err)
-		return err
-	}
-	s.m.locks.Register(o)
-	if o.Loss() != nil { // meanwhile
-		s.m.locks.Unregister(o)
-	}
-	if s.m.reports.Observed() {
-		s.m.reports.Acquired(&r.attempt, o)
-	}
-	return nil
-}
-
 // enterUnnamed brings in so many units whose owner nobody knows by name, or returns an *Error.
-func (s *sharedLock) enterUnnamed(ctx context.Context, op string, kind queue.Kind, units int64) error {
-	r := request{op: op, kind: kind | queue.NoNotify, settings: s.settings, units: units}
-	closed := s.m.closing.Load() // to come in after a Close is a mistake, to wait while one begins is none
-	s.m.acquiring(context.Background(), s.key, &r)
+func (c *common) enterUnnamed(ctx context.Context, op string, kind queue.Kind, units int64) error {
+	r := request{op: op, kind: kind | queue.NoNotify, settings: c.settings, units: units}
+	closed := c.m.closing.Load() // to come in after a Close is a mistake, to wait while one begins is none
+	c.m.acquiring(context.Background(), c.key, &r)
 	if err := r.apply(nil); err != nil {
-		m := mistake(op, s.key, err)
-		s.m.notAcquired(s.key, &r, m)
+		m := mistake(op, c.key, err)
+		c.m.notAcquired(c.key, &r, m)
 		return m
 	}
-	k, err := s.use()
+	k, err := c.use()
 	if err != nil {
-		return s.m.notEntered(s.key, &r, err)
+		return c.m.notEntered(c.key, &r, err)
 	}
 	defer k.Done()
-	s.waitsForItself(k, kind)
+	c.m.waitsForItself(k, uint64(c.m.goroutine()), kind)
 	if err = ctx.Err(); err == nil {
-		if err = k.Enter(ctx, kind, units, max(s.capacity, 0)); err == nil {
-			if s.m.reports.Observed() {
-				s.m.reports.AcquiredUnnamed(&r.attempt, k.Held())
+		if err = k.Enter(ctx, kind, units, max(c.capacity, 0)); err == nil {
+			if c.m.reports.Observed() {
+				c.m.reports.AcquiredUnnamed(&r.attempt, k.Held())
 			}
 			return nil
 		}
 	}
-	failed := newError(op, s.key, notGranted(ctx, err))
+	failed := newError(op, c.key, notGranted(ctx, err))
 	if closed && failed.Err == ErrClosed { //nolint:errorlint // as notGranted gives it
 		failed.Outcome = observe.OutcomeMistake
 	}
-	s.m.notAcquired(s.key, &r, failed)
+	c.m.notAcquired(c.key, &r, failed)
 	return failed
 }
 
-// waitsForItself reports a caller whose goroutine holds what it is about to wait for.
-func (s *sharedLock) waitsForItself(k *lock.Key, kind queue.Kind) {
-	if w := k.Queue().Demand().Owner.Goroutine; w != 0 && !kind.IsTry() && w == uint64(s.m.goroutine()) {
-		site := ""
-		if o := k.Units().Writes; o != nil {
-			site = o.CallSite
-		}
-		s.m.reports.SelfDeadlock(s.key, s.cfg.Name, site, "Acquire, RAcquire and Do enter again with the Hold's context")
-	}
-}
-
 // leave is the way out for units whose owner nobody knows by name. It panics if fewer are inside.
-func (s *sharedLock) leave(op string, units int64) {
-	k := s.find()
+func (c *common) leave(op string, units int64) {
+	k := c.find()
 	if k == nil {
-		panic(mistake(op, s.key, ErrNotHeld))
+		panic(mistake(op, c.key, ErrNotHeld))
 	}
 	defer func() {
 		switch p := recover().(type) {
 		case nil:
 		case string: // the gate's
-			panic(mistake(op, s.key, joined(ErrNotHeld, ownText(strings.TrimPrefix(p, "queue: ")))))
+			panic(mistake(op, c.key, joined(ErrNotHeld, ownText(strings.TrimPrefix(p, "queue: ")))))
 		default:
 			panic(p)
 		}
 	}()
-	if lost := k.Leave(units, max(s.capacity, 0)); lost != nil {
+	if lost := k.Leave(units, max(c.capacity, 0)); lost != nil {
 		l := lost.LossOr(renewal.ReasonDeadline)
-		e := s.m.lossError(op, s.key, l)
-		s.m.reports.UnlockLost(lost, "", l.Cause, e.Since, e.Err)
+		e := c.m.lossError(op, c.key, l)
+		c.m.reports.UnlockLost(lost, "", l.Cause, e.Since, e.Err)
 	}
 }

@@ -27,22 +27,23 @@ type tenure struct {
 	ctx   *holdContext // parent of the Holds' contexts, which a loss ends; on demand, guarded by mu
 }
 
-// newTenure returns that of h, which is its first Hold.
-func (m *Manager) newTenure(h *Hold) *tenure {
-	t := new(tenure)
-	t.init(m, h)
-	return t
-}
-
-// newShare returns that of h, which is its first Hold, of an RWMutex or a Semaphore.
-func (m *Manager) newShare(h *Hold) *tenure {
+// newHold returns the first Hold of a tenure, which is what r asks for.
+func (m *Manager) newHold(ctx context.Context, r *request) *Hold {
+	h := &Hold{values: ctx, writes: r.settings.capacity == ofRWMutex && r.units == toWrite}
+	if r.settings.capacity == ofMutex {
+		h.t = new(tenure)
+		h.t.init(m, h)
+		return h
+	}
 	t := new(struct {
 		tenure
 		share lock.Share
 	})
-	t.init(m, h)
+	h.t = &t.tenure
+	h.t.init(m, h)
+	t.share.Of, t.owner.Need = max(r.settings.capacity, 0), int32(r.units)
 	t.owner.Shares(&t.share)
-	return &t.tenure
+	return h
 }
 
 func (t *tenure) init(m *Manager, h *Hold) {

@@ -102,15 +102,15 @@ func (h *Hold) Detach(ctx context.Context, d time.Duration) (Ticket, error) {
 // of the ticket. Goroutines of this process that wait for it wait on.
 func (mu *Mutex) Resume(ctx context.Context, t Ticket, opts ...AcquireOption) (*Hold, error) {
 	const op = "resume"
-	if mu == nil || mu.settings == nil {
-		return nil, mu.unusable(op)
+	if err := mu.unusable(op); err != nil {
+		return nil, err
 	}
 	grant, token, ok := t.parts()
 	if !ok {
 		return nil, newError(op, mu.key, joined(ErrNotHeld, ownText("this is no ticket")))
 	}
 	field := mu.m.cfg.Dialect.wire().TicketField(string(t), grant)
-	return mu.acquire(ctx, op, queue.Refusable, &lock.Taking{From: field, Token: token}, opts)
+	return mu.acquire(ctx, op, queue.Refusable, 0, &lock.Taking{From: field, Token: token}, opts)
 }
 
 // Seize takes the lock from any holder, ahead of all who wait, and returns as Acquire does. It is for operators and
@@ -120,5 +120,5 @@ func (mu *Mutex) Resume(ctx context.Context, t Ticket, opts ...AcquireOption) (*
 // Redis has answered, so that a Seize which fails since Redis is away takes nothing. Until the holder's process has heard of
 // that, its other goroutines may still come in by a hand-off or a linger; they are notified with it.
 func (mu *Mutex) Seize(ctx context.Context, opts ...AcquireOption) (*Hold, error) {
-	return mu.acquire(ctx, "seize", queue.Refusable, &lock.Taking{}, opts)
+	return mu.hold(ctx, "seize", queue.Refusable, &lock.Taking{}, opts)
 }

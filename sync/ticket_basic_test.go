@@ -392,6 +392,36 @@ func TestSeize_WhateverHoldsIt(t *testing.T) {
 	})
 }
 
+// Redis has said that the ticket is there, and it is worth nothing when the lock is to be taken.
+func TestTicket_IsWorthNothingAfterItWasAskedFor(t *testing.T) {
+	for name, used := range map[string]bool{"used": true, "over": false} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				a, _ := manager(t, s.client(), anteroom.Config{})
+				c, asked := s.client(), new(afterScript)
+				c.AddHook(asked)
+				b, _ := manager(t, c, anteroom.Config{})
+				ok(t, resume(t, b, detached(t, a, time.Minute)).Release(bg)) // its scripts are there
+				ticket := detached(t, a, time.Minute)
+				var first *anteroom.Hold
+				between := func() { first = resume(t, a, ticket) }
+				if !used {
+					time.Sleep(time.Minute - 50*time.Millisecond)
+					between = func() { time.Sleep(100 * time.Millisecond) }
+				}
+				asked.f.Store(&between)
+				if h, err := b.Mutex("k").Resume(bg, ticket); h != nil || !errors.Is(err, anteroom.ErrNotHeld) {
+					t.Errorf("%v, %v", h, err)
+				}
+				if used {
+					ok(t, first.Err())
+					ok(t, first.Release(bg))
+				}
+			})
+		})
+	}
+}
+
 // The place of who resumes is confirmed while the lock is being taken for it, as when the subscription comes up just then:
 // that is no reason to refuse the ticket.
 func TestTicket_APlaceThatIsConfirmedMeanwhile(t *testing.T) {

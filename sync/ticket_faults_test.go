@@ -168,20 +168,11 @@ func TestTaking_ResumeWhereTheOldHoldIsBelievedIn(t *testing.T) {
 		net.HalfOpen(faultnet.PubSub)
 		seized := seize(t, b)
 		ticket := must[anteroom.Ticket](t)(seized.Detach(bg, 10*time.Minute))
-		ctx, cancel := context.WithTimeout(bg, time.Minute)
+		ctx, cancel := context.WithTimeout(bg, 10*time.Millisecond) // soon Redis would say of the key itself that it has changed
 		defer cancel()
 		h, err := a.Mutex("k").Resume(ctx, ticket)
-		if errors.Is(err, anteroom.ErrNotHeld) {
-			again, err2 := b.Mutex("k").Resume(bg, ticket)
-			t.Errorf("%v; elsewhere the same ticket: %v", err, err2)
-			if again != nil {
-				_ = again.Release(bg)
-			}
-		}
-		if h != nil {
-			_ = h.Release(bg)
-		}
-		_ = old.Release(bg)
+		ok(t, err)
+		_, _ = h.Release(bg), old.Release(bg)
 	})
 }
 

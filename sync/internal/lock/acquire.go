@@ -76,7 +76,7 @@ func (k *Key) enter(ctx context.Context, w *queue.Waiter, admit func() error, ou
 // lease is nil for that of the settings.
 func (k *Key) Acquire(ctx context.Context, o *Owner, lease *Lease) error {
 	if o.Share() != nil {
-		return k.acquireUnits(ctx, o)
+		return k.acquireUnits(ctx, o, lease)
 	}
 	if lease == nil {
 		lease = &k.set.Lease
@@ -187,9 +187,7 @@ func (k *Key) leave(ctx context.Context, w *queue.Waiter) {
 		k.sendAsync()
 	default: // so it is the last grant
 		g := k.cur.Load()
-		if l := g.lease; !l.Valid(k.l.leases.Glance()) {
-			l.Lose(renewal.Cause{Reason: renewal.ReasonDeadline})
-		}
+		g.expire(k.l.leases.Glance())
 		select {
 		case <-g.giveBack():
 		case <-ctx.Done():

@@ -187,7 +187,7 @@ func TestBeside_TwoExitsBesideALoss(t *testing.T) {
 	k := p.Key("k", p.set)
 	defer k.Done()
 	o, lost := enter(t, p, k)
-	_ = o.Again()
+	_ = o.Reenter(false)
 	// The first one is held up in Exit after the queue's.
 	exits(t, o, false, queue.Nested)
 	o.g.lease.Lose(renewal.Cause{Reason: renewal.ReasonWatchdog})

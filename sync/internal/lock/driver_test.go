@@ -137,7 +137,7 @@ func TestDriver_P9_OneOfTwoUnitsExits(t *testing.T) {
 	k := p.Key("k", p.set)
 	defer k.Done()
 	o, lost := enter(t, p, k)
-	if err := o.Again(); err != nil {
+	if err := o.Reenter(false); err != nil {
 		t.Fatal(err)
 	}
 	o.g.lease.Lose(renewal.Cause{Reason: renewal.ReasonWatchdog})

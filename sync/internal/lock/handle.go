@@ -42,8 +42,8 @@ func (k *Key) apply(e conversation.Event, cmd *conversation.Command, a *lettucec
 		return false, freed{}
 	}
 	got := k.conv.Grant.Record
-	if e.Kind == conversation.Has && e.Record == k.took && e.Record == got {
-		k.takes.lasts(e, &k.conv)
+	if at, known := k.conv.SentAt(e.N); known && e.Kind == conversation.Has && e.Record == k.took && e.Record == got {
+		k.takes.until = max(k.takes.until, Moment(at.Add(e.Lease)))
 	}
 	called := got != had && k.unitsLocked() > 0 && got != k.took && (cmd == nil || cmd.InLine && cmd.Keep > 0 && got != cmd.N)
 	if called { // another client had it; the answer that says so may be still to come

@@ -116,7 +116,7 @@ func (k *Key) endLinger() bool {
 // awaitCallLocked lets a try in front whose acquire cmd was answered with a place wait for what becomes of that. Where the lock
 // lingers, three messages lead to a call: to the holder, its release, and the call.
 func (k *Key) awaitCallLocked(cmd *conversation.Command) {
-	if at, known := k.conv.SentAt(cmd.N); known && k.set.Linger > 0 && cmd.Keep == 0 && k.tries() {
+	if at, known := k.conv.SentAt(cmd.N); known && k.set.Linger > 0 && cmd.Keep == 0 && k.q.Demand().Try {
 		now := k.l.now()
 		k.patience = now + min(3*(now-Moment(at))+2*time.Millisecond, k.set.Timeout)
 	}

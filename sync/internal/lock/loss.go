@@ -122,6 +122,13 @@ func (g *Held) Lost(c renewal.Cause) {
 	k.l.unregister(g, o)
 }
 
+// expire concludes that the lease is over, if it is.
+func (g *Held) expire(now Moment) {
+	if !g.lease.Valid(now) {
+		g.lease.Lose(renewal.Cause{Reason: renewal.ReasonDeadline})
+	}
+}
+
 // forced takes in a message, which anybody can send: record n was deleted on purpose.
 func (k *Key) forced(n uint64) {
 	if k.u != nil {

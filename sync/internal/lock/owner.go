@@ -136,10 +136,8 @@ func (o *Owner) Deadline() time.Time {
 // Entered returns how many Exits of o are due.
 func (o *Owner) Entered() int { return o.g.k.q.Entries(&o.Stay) }
 
-// Again enters o once more, one more Exit of which is due then. The error is that of queue.Synchronizer.Reenter.
-func (o *Owner) Again() error { return o.g.k.q.Reenter(&o.Stay, false) }
-
-// Reenter is Again for the goroutine of o itself, also of a lost lock if it may be.
+// Reenter enters o once more, one more Exit of which is due then. The error is that of queue.Synchronizer.Reenter. Only the goroutine of
+// o itself may enter a lost lock again.
 func (o *Owner) Reenter(allowLost bool) error { return o.g.k.q.Reenter(&o.Stay, allowLost) }
 
 // Extend makes the lease of a Mutex last at least d from now on, in Redis too. Where it did not, the deadline stays where it was,

@@ -49,8 +49,8 @@ func (l *Locks) unregisterLost(g *Held) {
 	}
 }
 
-// Register makes Changes name o, which has units, under a number of its own, until Unregister.
-func (l *Locks) Register(o *Owner) {
+// registerOwner makes Changes name o, which has units, under a number of its own, until unregisterOwner.
+func (l *Locks) registerOwner(o *Owner) {
 	n := l.number.Add(1) | ofUnits
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -59,8 +59,7 @@ func (l *Locks) Register(o *Owner) {
 	l.cameLocked(n)
 }
 
-// Unregister ends Register.
-func (l *Locks) Unregister(o *Owner) {
+func (l *Locks) unregisterOwner(o *Owner) {
 	s := o.Share()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -92,7 +91,7 @@ func (l *Locks) registered(n uint64) *Held {
 }
 
 // OfNumber returns what has the number: a grant, unless it was given back, or lost and its owner has exited; or an owner of units,
-// until Unregister; or neither.
+// until it has exited or lost them; or neither.
 func (l *Locks) OfNumber(n uint64) (*Held, *Owner) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

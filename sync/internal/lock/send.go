@@ -115,7 +115,7 @@ func (k *Key) ask(cmd *conversation.Command, mayBeHeld bool) (conversation.Event
 	}
 	if cmd.Keep == 0 && cmd.Want > 0 {
 		t := k.taker()
-		wire.Try, wire.First = k.tries() && k.set.Linger == 0, t != nil && t.From == ""
+		wire.Try, wire.First = k.q.Demand().Try && k.set.Linger == 0, t != nil && t.From == ""
 	}
 	a := k.l.wire.Do(context.Background(), wire)
 	e := k.event(cmd.N, &a)
@@ -201,14 +201,13 @@ func (l *Locks) rhythm(life time.Duration, ahead int, next time.Duration) time.D
 	return wait
 }
 
-// refuse fails a try that came before cmd was sent, the last command, to which a is the answer, and, where a person has to change
+// refuse fails a try that came before cmd was sent, to which a is the answer, and, where a person has to change
 // something, all that can be notified.
 func (k *Key) refuse(cmd *conversation.Command, a *lettucecompat.Answer) queue.Order {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	answered := a.Outcome == lettucecompat.OutcomeOK
 	switch {
-	case k.conv.LastCommand().N != cmd.N: // a call has overtaken it
 	case a.Outcome == lettucecompat.OutcomeFailed && lettucecompat.Permanent(a.Err):
 		return k.q.Fail(failure(a.Outcome, a.Err))
 	case cmd.N <= k.tryAfter:
@@ -220,11 +219,6 @@ func (k *Key) refuse(cmd *conversation.Command, a *lettucecompat.Answer) queue.O
 		return k.q.Refuse(failure(a.Outcome, cmp.Or(a.Err, errVoid)))
 	}
 	return queue.Nothing
-}
-
-// tries reports whether who waits in front is a try.
-func (k *Key) tries() bool {
-	return k.q.Demand().Try
 }
 
 // ErrRefused is why a try was not admitted: somebody else has the lock or waits for it, or this process has to wait before it

@@ -6,7 +6,13 @@ import (
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/queue"
+	"github.com/anteroom/anteroom/sync/internal/conversation"
 )
+
+// Moment is a monotonic time: how long after the Manager's zero.
+type Moment = time.Duration
+
+const never = Moment(conversation.Never)
 
 // Lease is what an owner asks of its lock. It is never changed.
 type Lease struct {
@@ -38,7 +44,7 @@ type Settings struct {
 	Of             any           // the caller's, who finds it by Key.Settings
 
 	Wire  lettucecompat.Terms // see Prepare
-	times Terms               // of the conversation
+	times conversation.Terms
 
 	policy atomic.Pointer[queue.Policy] // see policyOf
 }
@@ -62,7 +68,7 @@ func (l *Locks) policyOf(s *Settings) *queue.Policy {
 // Prepare fills in what the wire needs. It is called once, before the settings are used.
 func (s *Settings) Prepare() {
 	l := s.Lease.For
-	s.times = Terms{
+	s.times = conversation.Terms{
 		Lease: l, Call: lettucecompat.CallLease(l), Life: lettucecompat.PlaceLife(l), Margin: s.Lease.Margin, Late: s.Timeout,
 	}
 	s.Wire.Call, s.Wire.Lease, s.Wire.Life = s.times.Call, s.times.Lease, s.times.Life

@@ -14,9 +14,9 @@ type Share struct {
 	Of int64 // the capacity of a Semaphore with which it counts; 0: that of the key's settings
 
 	more    More
-	number  atomic.Uint64 // see Locks.Register
+	number  atomic.Uint64 // see Locks.registerOwner
 	watched bool          // Changes has named it; guarded by Locks.mu
-	until   atomic.Int64  // the Moment at which it ends by itself; 0: never. See Owner.Limit
+	until   atomic.Int64  // the Moment at which it ends by itself; 0: never. See Owner.bound
 	stopped atomic.Bool   // StopRenewing was called
 
 	// Guarded by Key.mu.
@@ -41,9 +41,9 @@ func (s *Share) Limited() bool { return s.until.Load() > 0 }
 // over reports whether s has ended by itself.
 func (s *Share) over(now Moment) bool { return s.Limited() && now >= Moment(s.until.Load()) }
 
-// Limit ends o, which has come in and has units, after the fixed lease, less its margin. The units stay the process': their lease is
+// bound ends o, which has come in and has units, after the fixed lease, less its margin. The units stay the process': their lease is
 // another.
-func (o *Owner) Limit(lease *Lease) { o.endAt(o.since+lease.For-lease.Margin, lease.Margin) }
+func (o *Owner) bound(lease *Lease) { o.endAt(o.since+lease.For-lease.Margin, lease.Margin) }
 
 // StopRenewing ends o, which has units, as if the lease of its process were not renewed any more. It returns false where that is
 // limited already.
@@ -106,7 +106,7 @@ func (o *Owner) lose(c renewal.Cause, margin time.Duration) bool {
 	if o.Holder != nil {
 		o.Holder.Lost(o, l)
 	}
-	k.l.Unregister(o)
+	k.l.unregisterOwner(o)
 	out := func() {
 		k.mu.Lock()
 		delete(g.u.owners, o)
@@ -123,7 +123,7 @@ func (o *Owner) lose(c renewal.Cause, margin time.Duration) bool {
 // ErrReads is why AgainToWrite does not enter.
 var ErrReads = errors.New("it reads")
 
-// AgainToWrite is Again for one that writes an RWMutex. It returns ErrReads if none of those inside does.
+// AgainToWrite is Reenter for one that writes an RWMutex. It returns ErrReads if none of those inside does.
 func (o *Owner) AgainToWrite() error {
 	k, s := o.g.k, o.Share()
 	k.mu.Lock()
@@ -131,7 +131,7 @@ func (o *Owner) AgainToWrite() error {
 	if s.writes == 0 {
 		return ErrReads
 	}
-	err := o.Again()
+	err := o.Reenter(false)
 	if err == nil {
 		s.writes++
 	}

@@ -106,7 +106,7 @@ func TestShared_S4_ALossThatAnExitOvertakes(t *testing.T) {
 			p := newShares(t, client(), 2, nil)
 			s, other := p.mustTake(t, 1), p.mustTake(t, 1)
 			if limit > 0 {
-				s.Limit(&Lease{For: limit, Period: -1})
+				s.bound(&Lease{For: limit, Period: -1})
 			}
 			eventually(t, "the call lease was renewed", func() bool { return s.g.lease.Renewals() > 0 })
 			open := busyLoop(t, p)
@@ -163,7 +163,7 @@ func TestShared_AnExitAfterItsOwnLimit(t *testing.T) {
 	p := newShares(t, client(), 2, nil)
 	s, other := p.mustTake(t, 1), p.mustTake(t, 1)
 	limit := stretchedBy(Lease{For: 300 * time.Millisecond, Period: -1, Margin: 10 * time.Millisecond})
-	s.Limit(&limit)
+	s.bound(&limit)
 	s.g.k.mu.Lock()
 	s.Share().timer.Stop()
 	s.g.k.mu.Unlock()
@@ -543,7 +543,7 @@ func TestShared_ALimitedShareIsNotifiedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the call lease was renewed", func() bool { return s.g.lease.Renewals() > 0 })
-	s.Limit(&Lease{For: time.Second, Margin: 900 * time.Millisecond})
+	s.bound(&Lease{For: time.Second, Margin: 900 * time.Millisecond})
 	first := <-notices
 	s.g.lease.Lose(renewal.Cause{Reason: renewal.ReasonWatchdog})
 	select {

@@ -33,13 +33,6 @@ type Taking struct {
 	until     Moment // Redis keeps what was taken until then, and longer if somebody owns it
 }
 
-// lasts notes for how long Redis keeps what was taken, as e answers.
-func (t *Taking) lasts(e conversation.Event, c *conversation.Conversation) {
-	if at, known := c.SentAt(e.N); known {
-		t.until = max(t.until, Moment(at.Add(e.Lease)))
-	}
-}
-
 // resumes reports whether o takes the lock from a field: what that leaves behind is its own only.
 func (o *Owner) resumes() bool { t := o.more().Takes; return t != nil && t.From != "" }
 

@@ -12,7 +12,7 @@ import (
 // This file is the way in and out of those who have units.
 
 // acquireUnits is Acquire for an owner of units. Its caller has a reference on k meanwhile.
-func (k *Key) acquireUnits(ctx context.Context, o *Owner) error {
+func (k *Key) acquireUnits(ctx context.Context, o *Owner, lease *Lease) error {
 	w := k.l.waiters.Get().(*queue.Waiter)
 	w.Stay, w.Of, w.Note = &o.Stay, cmp.Or(o.Share().Of, k.set.Capacity), o
 	wait := time.Duration(0)
@@ -23,7 +23,17 @@ func (k *Key) acquireUnits(ctx context.Context, o *Owner) error {
 	if wait > 0 { // some microseconds
 		time.Sleep(wait)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	k.l.registerOwner(o)
+	if o.Loss() != nil { // meanwhile
+		k.l.unregisterOwner(o)
+	}
+	if lease != nil {
+		o.bound(lease)
+	}
+	return nil
 }
 
 // admitUnits makes o, whose waiter w the queue has admitted, one of the grant, and returns for how long it must wait for its token.
@@ -49,8 +59,8 @@ func (k *Key) admitUnits(o *Owner, w *queue.Waiter) (wait time.Duration, err err
 
 // out gives back what somebody was let in by, who cannot rely on that.
 func (k *Key) out(leave func()) {
-	if g := k.cur.Load(); g != nil && !g.lease.Valid(k.l.leases.Now()) {
-		g.lease.Lose(renewal.Cause{Reason: renewal.ReasonDeadline})
+	if g := k.cur.Load(); g != nil {
+		g.expire(k.l.leases.Now())
 	}
 	leave()
 	k.sendAsync()
@@ -97,9 +107,7 @@ func (k *Key) Leave(units, of int64) (lost *Held) {
 	g := k.cur.Load()
 	if g != nil {
 		// As in Owner.Exit both clocks are read: a process that was stopped or suspended learns here that its units are lost.
-		if !g.lease.Valid(k.l.leases.Now()) {
-			g.lease.Lose(renewal.Cause{Reason: renewal.ReasonDeadline})
-		}
+		g.expire(k.l.leases.Now())
 		if _, is := g.lease.Lost(); is {
 			lost = g
 		}
@@ -123,7 +131,7 @@ func (o *Owner) exitUnits(ctx context.Context) ExitResult {
 		o.downgrade() // the last one that writes may have left
 		return ExitResult{Nested: true}
 	}
-	k.l.Unregister(o)
+	k.l.unregisterOwner(o)
 	outLocked := func() {
 		if s.timer != nil {
 			s.timer.Stop()

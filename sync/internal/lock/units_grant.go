@@ -83,7 +83,7 @@ func (g *Held) lostUnits(c renewal.Cause) {
 		if o.Holder != nil {
 			o.Holder.Lost(o, l)
 		}
-		k.l.Unregister(o)
+		k.l.unregisterOwner(o)
 	}
 	// Until the confirmed lease is over the owners have the margin to react, unless Redis has said that the units are gone.
 	var left time.Duration
