@@ -30,7 +30,7 @@ func (m *Manager) enter(ctx context.Context, k *lock.Key, r *request, o *lock.Ow
 
 // heldBy returns the field that has the lock, and its note, as far as this process has heard.
 func heldBy(k *lock.Key) (field, note string) {
-	if o := k.Owner(); o != nil {
+	if o := ownerOf(k); o != nil {
 		return o.Held().Field(), o.Note()
 	}
 	if a := k.Answer(); a != nil {

@@ -39,5 +39,11 @@ func TestErrNotAcquiredNamesTheHolder(t *testing.T) {
 		end()
 		_, err = m.Mutex("other").Acquire(ended)
 		check("nothing was asked", err, "")
+		writes := must[*anteroom.Hold](t)(m.RWMutex("rw").Acquire(bg))
+		_, err = m.RWMutex("rw").TryRAcquire(bg)
+		check("beside a writer", err, writes.Holder())
+		_, err = other.RWMutex("rw").TryRAcquire(bg)
+		check("elsewhere", err, "")
+		ok(t, writes.Release(bg))
 	})
 }

@@ -136,16 +136,17 @@ func (c *common) do(ctx context.Context, op string, units int64, fn func(ctx con
 	return h.do(ctx, fn)
 }
 
-// waitsForItself reports a caller whose goroutine, which must be the calling one, has what it is about to wait for. A try waits for nobody.
+// waitsForItself reports a caller whose goroutine, which must be the calling one, has what it is about to wait for. A try waits for nobody,
+// and who comes during a Close neither.
 func (m *Manager) waitsForItself(k *lock.Key, goroutine uint64, kind queue.Kind) {
-	if owned, _ := ownedBy(k, goroutine); !owned || kind.IsTry() {
+	if owned, _ := ownedBy(k, goroutine); !owned || kind.IsTry() || m.closing.Load() {
 		return
 	}
 	site := ""
 	if o := ownerOf(k); o != nil {
 		site = o.CallSite
 	}
-	m.reports.SelfDeadlock(k.Name(), settingsOf(k).cfg.Name, site, "Acquire, RAcquire and Do enter again with the Hold's context, and Lock of a Mutex with LockConfig.Reentrant")
+	m.reports.SelfDeadlock(k.Name(), settingsOf(k).cfg.Name, site)
 }
 
 // ownedBy reports whether the goroutine, which must be the calling one, owns the lock, of an RWMutex to write, or has lost it and not

@@ -1,6 +1,8 @@
 package anteroom_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -194,6 +196,34 @@ func TestDeadlock_WithItself(t *testing.T) {
 			}
 		})
 	}
+}
+
+// While a Close waits for its goroutine nobody waits for itself: who comes is refused.
+func TestDeadlock_NotWhileClosing(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, rec := manager(t, s.client(), anteroom.Config{})
+		rw, mu := m.RWMutex("rw"), m.Mutex("mu")
+		rw.Lock()
+		mu.Lock()
+		closed := make(chan error, 1)
+		go func() { closed <- m.Close(bg) }()
+		s.settle()
+		none := func(context.Context) error { return nil }
+		for name, again := range map[string]func() error{
+			"RLock": func() error { return panics(t, rw.RLock) }, "Lock": func() error { return panics(t, rw.Lock) }, "RDo": func() error { return rw.RDo(bg, none) },
+			"Lock of a Mutex": func() error { return panics(t, mu.Lock) }, "Do": func() error { return mu.Do(bg, none) },
+		} {
+			if err := again(); !errors.Is(err, anteroom.ErrClosed) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		rw.Unlock()
+		mu.Unlock()
+		ok(t, <-closed)
+		if evs := rec.of(observe.EventSelfDeadlock); len(evs) > 0 {
+			t.Errorf("%+v", evs)
+		}
+	})
 }
 
 // What only one check sees is not reported: the cycle lasts from 4 s to 6 s, a check is at

@@ -90,8 +90,8 @@ type Status struct {
 	// else but Err is meaningless then.
 	Answered bool
 	// Present: the holder's field is there. Gone: the master says it
-	// is not (no key, no field, or a key of another type). An answer that claims
-	// neither is no verdict.
+	// is not (no key, no field, or a key of another type), or the hold has ended meanwhile,
+	// which Lookup says. An answer that claims neither is no verdict.
 	Present, Gone bool
 	// Count is the field's value; Fields the number of fields in the hash.
 	Count, Fields int64

@@ -64,9 +64,9 @@ func (k *Key) exchange(cmd *conversation.Command, mayBeHeld bool) (a lettucecomp
 	settled, n = k.apply(e, cmd, &a)
 	if a.Outcome == lettucecompat.OutcomeOK || a.Err != nil { // else nothing was sent
 		k.report(a.Err)
-	}
-	if cmd.Want > 0 && !cmd.Seize {
-		k.carryOut(k.refuse(cmd, &a))
+		if cmd.Want > 0 && !cmd.Seize {
+			k.carryOut(k.refuse(cmd, &a))
+		}
 	}
 	return a, settled, n
 }

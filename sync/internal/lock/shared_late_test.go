@@ -350,18 +350,22 @@ func TestShared_AnOvertakenCommandIsNotSent(t *testing.T) {
 	p := newShares(t, client(), 0, nil)
 	k := p.Key("k", p.set)
 	defer k.Done()
-	w := &queue.Waiter{Stay: &queue.Stay{Need: 1, Kind: queue.Refusable}}
-	_, _, _ = k.q.Acquire(w)
-	late := k.next()
-	k.handle(conversation.Event{Kind: conversation.Silence, N: late.N})
-	k.send(k.next(), false)
-	if e, a := k.ask(late, false); e.Kind != conversation.Failed || a.Outcome != lettucecompat.OutcomeFailed || a.Err != nil {
-		t.Errorf("it was sent: %+v", a)
+	for _, kind := range []queue.Kind{queue.Refusable, queue.Refusable | queue.Try} {
+		w := &queue.Waiter{Stay: &queue.Stay{Need: 1, Kind: kind}}
+		_, _, _ = k.enqueue(w)
+		late := k.next()
+		k.handle(conversation.Event{Kind: conversation.Silence, N: late.N})
+		next := k.next()
+		if e, a := k.ask(late, false); e.Kind != conversation.Failed || a.Outcome != lettucecompat.OutcomeFailed || a.Err != nil {
+			t.Errorf("it was sent: %+v", a)
+		}
+		k.send(late, false)
+		k.send(next, false)
+		if _, err := k.q.Park(t.Context(), w); err != nil {
+			t.Fatal(err)
+		}
+		k.out(func() { k.q.Leave(w.Stay) })
+		eventually(t, "all is given back", func() bool { return p.unsettled.Load() == 0 && p.flying.Load() == 0 })
 	}
-	k.send(late, false)
-	if _, err := k.q.Park(t.Context(), w); err != nil {
-		t.Fatal(err)
-	}
-	k.out(func() { k.q.Leave(w.Stay) })
 	eventually(t, "all is given back", func() bool { return p.unsettled.Load() == 0 && p.flying.Load() == 0 })
 }

@@ -101,7 +101,7 @@ func TestShared_ARenewalBesideACommand(t *testing.T) {
 			if sends { // its answer decides
 				k.handle(conversation.Event{Kind: conversation.Lost, N: k.conv.LastCommand().N})
 			} else {
-				k.l.gone(s.g.lease, byTracking, nil)
+				s.g.gone(byTracking, nil)
 			}
 			eventually(t, "it is lost", func() bool { return s.Loss() != nil })
 			s.Exit(context.Background())

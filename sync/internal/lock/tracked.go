@@ -90,17 +90,15 @@ func (l *Locks) Missing(ctx context.Context, some []*lettucecompat.Tracked) (the
 		case lettucecompat.OutcomeOK:
 			found.Store(true)
 		case lettucecompat.OutcomeGone:
-			l.gone(grants[i].lease, byTracking, r.Err)
+			grants[i].gone(byTracking, r.Err)
 		}
 	})
 	return found.Load()
 }
 
-// gone concludes that Redis does not have a grant any more: by says what has shown that.
-func (l *Locks) gone(lease *renewal.Lease, by string, err error) {
-	c := renewal.Cause{Reason: renewal.ReasonGone, By: by, Err: err}
-	if !lease.Valid(l.leases.Now()) { // this process was stopped, and Redis has ended the lease
-		c = renewal.Cause{Reason: renewal.ReasonDeadline}
-	}
-	lease.Lose(c)
+// gone concludes that Redis does not have g any more: by says what has shown that. If this process was stopped meanwhile, Redis has ended
+// the lease.
+func (g *Held) gone(by string, err error) {
+	g.expire(g.k.l.leases.Now())
+	g.lease.Lose(renewal.Cause{Reason: renewal.ReasonGone, By: by, Err: err})
 }

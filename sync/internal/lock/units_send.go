@@ -66,7 +66,7 @@ func (k *Key) applyUnits(e conversation.Event, s *conversation.Command, a *lettu
 		g = k.newGrantLocked()
 		k.q.Granted(g.n, k.conv.Units, k.contendedLocked(), g.deadline())
 	case f == conversation.Vanished:
-		k.l.gone(g.lease, byCommand, nil)
+		g.gone(byCommand, nil)
 	case k.usableLocked() && g.loss == nil: // else Ended is on its way
 		if now.Sent != before.Grant.Sent || now.Lease != before.Grant.Lease {
 			g.lease.Extend(k.at(Moment(now.Sent)), now.Lease)

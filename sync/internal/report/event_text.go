@@ -76,12 +76,13 @@ func recoveryText(reason, action string, o watchdog.RecoveryOutcome) string {
 }
 
 // selfDeadlockText says that a goroutine waits for itself.
-func selfDeadlockText(site, instead string) string {
+func selfDeadlockText(site string) string {
 	text := "a goroutine waits for a lock that it holds itself"
 	if site != "" {
 		text += ", taken" + At(site)
 	}
-	return text + ", unless another goroutine is to release it; " + instead
+	return text + ", unless another goroutine is to release it; Acquire, RAcquire and Do enter again with the Hold's context, and Lock of a Mutex " +
+		"with LockConfig.Reentrant"
 }
 
 // closingText says what Close has waited for; "" where it is just done.

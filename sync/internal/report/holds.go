@@ -90,11 +90,10 @@ func (p *Reports) ReentryLost(k *lock.Key) {
 	})
 }
 
-// SelfDeadlock reports a Lock or Do by a goroutine that holds the key, which it has taken at that site. instead is what it
-// can do.
-func (p *Reports) SelfDeadlock(key, class, site, instead string) {
+// SelfDeadlock reports a Lock or Do by a goroutine that holds the key, which it has taken at that site.
+func (p *Reports) SelfDeadlock(key, class, site string) {
 	p.event(context.Background(), observe.Event{
-		Kind: observe.EventSelfDeadlock, Key: key, Class: class, CallSite: p.cfg.CallSite(), Text: selfDeadlockText(site, instead),
+		Kind: observe.EventSelfDeadlock, Key: key, Class: class, CallSite: p.cfg.CallSite(), Text: selfDeadlockText(site),
 	})
 }
 
