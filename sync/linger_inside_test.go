@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/anteroom/anteroom/queue"
 )
 
 // The machine is suspended while a lock lingers, and nobody has noticed when the next one locks it: that one has a new grant.
@@ -50,6 +52,35 @@ func TestLinger_ASuspension(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What lingers is not renewed, and the watchdog accuses nobody of that: nor while the next owner is coming in.
+func TestLinger_BetweenTwoOwnersNobodyIsAccused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, _ := insideServer(t, Config{})
+		defer func() { _ = m.Close(context.Background()) }()
+		mu, err := m.NewMutex(LockConfig{Key: "k", Linger: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pass(mu) // the subscription begins
+		synctest.Wait()
+		pass(mu)
+		k := mu.find()
+		g := k.Held()
+		isFixed := func(when string) {
+			if f, listed := facts(g, g.Current(), m.leases.Now()); !listed || !f.Fixed {
+				t.Errorf("%s: %t %+v", when, listed, f)
+			}
+		}
+		isFixed("it lingers")
+		next := &queue.Stay{Need: 1, Kind: queue.NoNotify}
+		if in, _, err := k.Queue().Acquire(&queue.Waiter{Stay: next}); !in {
+			t.Fatal("it does not linger", err)
+		}
+		isFixed("the next owner is in the queue, and not yet one of the grant")
+		k.Queue().Release(next, queue.Linger)
+	})
 }
 
 // Where nothing can linger, a lost message delays nobody for as long as Linger either.

@@ -138,7 +138,7 @@ func facts(g *lock.Held, o *lock.Owner, now time.Duration) (watchdog.Facts, bool
 	if lease.Renewals() == 0 && granted.After(f.LastConfirmed) {
 		f.LastConfirmed = granted // of a call: the lease counts from a command of long before it
 	}
-	f.Fixed, f.RenewalFailures = terms.Fixed() || g.Unrenewed() || g.Lingers(), lease.Failures() // what lingers is not renewed now
+	f.Fixed, f.RenewalFailures = terms.Fixed() || g.Unrenewed() || o == nil && cfg.Linger > 0, lease.Failures() // what lingers is not renewed
 	f.Stretched = g.Stretched()
 	if o != nil && cfg.Linger > 0 && f.LastConfirmed.Before(f.Since) && now-o.Since() < terms.Period {
 		f.Fixed = true // it was not renewed before its owner came, and need not have been yet

@@ -83,7 +83,7 @@ func (k *Key) newGrantLocked() *Held {
 // Names returns the key and the field, for renewals; nothing while the lock lingers, which is not renewed, or nobody uses the units,
 // which then go back.
 func (g *Held) Names() (key, field string) {
-	if g.u != nil && g.unused() || g.u == nil && g.Lingers() {
+	if g.u != nil && g.unused() || g.u == nil && g.lingers() {
 		return "", ""
 	}
 	return g.k.name, g.Field()

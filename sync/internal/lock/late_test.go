@@ -237,7 +237,7 @@ func TestLate_AForcedReleaseThatARenewalRefutes(t *testing.T) {
 	p.Heard(lettucecompat.Message{Kind: lettucecompat.MessageForced, Key: "k", N: g.n})
 	eventually(t, "it was renewed", renewed)
 	o.Exit(t.Context())
-	if !g.Lingers() {
+	if !g.lingers() {
 		t.Error("it does not linger any more")
 	}
 	o, lost := enter(t, p, k)

@@ -18,8 +18,8 @@ import (
 // pause saves little more, and costs a process that has the lock to itself again two round trips for each owner.
 const lingerPause = time.Second
 
-// Lingers reports whether nobody of this process has g or waits for it, which it keeps.
-func (g *Held) Lingers() bool { return g.k.q.Demand().Lingers && g.k.cur.Load() == g }
+// lingers reports whether nobody of this process has g or waits for it, which it keeps.
+func (g *Held) lingers() bool { return g.k.q.Demand().Lingers && g.k.cur.Load() == g }
 
 // lingersUntil is until when the grant may linger after o, which exits and may hand off; 0: not at all, since somebody may wait
 // elsewhere: the message may be lost, so each Linger Redis is asked.
