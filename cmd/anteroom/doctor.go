@@ -147,7 +147,7 @@ func (d *doctor) examine(ctx context.Context, server redis.UniversalClient) erro
 		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
 		info[name] = value
 	}
-	if info["redis_mode"] == "sentinel" {
+	if modeOf(info) == "sentinel" {
 		return nil // so says the line on locks
 	}
 	d.say(serverFact(info, d.cluster))
@@ -201,6 +201,9 @@ func clockFact(ahead time.Duration) (level, name, text string) {
 	return levelOK, "clock", text + ", which locks do not depend on; the server's must slew, never step"
 }
 
+// modeOf is how the server runs: standalone, cluster or sentinel. Valkey calls that server_mode, also one that says redis_version.
+func modeOf(info map[string]string) string { return cmp.Or(info["server_mode"], info["redis_mode"]) }
+
 func serverFact(info map[string]string, cluster bool) (level, name, text string) {
 	product, version, least := "Redis", info["redis_version"], []int{6, 2}
 	if v := info["valkey_version"]; v != "" {
@@ -212,7 +215,7 @@ func serverFact(info map[string]string, cluster bool) (level, name, text string)
 	switch {
 	case slices.Compare([]int{major, minor}, least) < 0:
 		return levelProblem, "server", text + " is too old: locks need Redis 6.2, Valkey 8.0 or newer"
-	case info["redis_mode"] == "cluster" && !cluster:
+	case modeOf(info) == "cluster" && !cluster:
 		return levelWarning, "server", text + " in a Cluster: unless a proxy hides that, the URL must begin with redis+cluster"
 	}
 	return levelOK, "server", text
