@@ -85,6 +85,7 @@ func aFixedLeaseEnds(s *stage) {
 	mine, theirs := s.mutex(a, cfg), s.mutex(b, cfg)
 	begin := time.Now()
 	h := s.acquire(mine, anteroom.Lease(lease))
+	before := renewals.Load() // a slow machine may renew the grant once before it has its fixed lease
 	end := make(chan time.Time, 1)
 	go func() {
 		<-h.Context().Done()
@@ -98,7 +99,7 @@ func aFixedLeaseEnds(s *stage) {
 		s.Fatalf("told %v after another had the lock", told.Sub(g.at))
 	}
 	s.atMost("the end of a fixed lease", g.at.Sub(begin), lease+10*time.Millisecond, 3*time.Second)
-	if n := renewals.Load(); n != 0 {
+	if n := renewals.Load() - before; n != 0 {
 		s.Fatalf("%d renewals", n)
 	}
 	s.is(h.Release(s.Context()), anteroom.ErrLost)
