@@ -97,11 +97,15 @@ func (e *embedded) options() *redis.Options {
 // outage cuts every connection and refuses new ones for d. Nothing in the server is lost, and its clock runs on:
 // leases expire meanwhile. A command in flight may have taken effect without its client knowing.
 func (e *embedded) outage(d time.Duration) error {
-	e.net.Refuse()
-	e.net.CloseAll()
+	e.goAway()
 	pause(context.Background(), d)
 	e.net.Heal()
 	return nil
+}
+
+func (e *embedded) goAway() {
+	e.net.Refuse()
+	e.net.CloseAll()
 }
 
 // close ends the server and its connections.
