@@ -16,3 +16,7 @@ func (s *Synchronizer) WhileLocked(f func()) {
 	defer s.mu.Unlock()
 	f()
 }
+
+// ContendedLocked and ShrinkLocked are Contended and Shrink for who has the lock.
+func (s *Synchronizer) ContendedLocked() Order       { return s.renewedLocked(true) }
+func (s *Synchronizer) ShrinkLocked(keep int64) bool { return s.shrinkLocked(keep) }

@@ -142,6 +142,10 @@ func (s *Synchronizer) renewedLocked(contended bool) Order {
 func (s *Synchronizer) Shrink(keep int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.shrinkLocked(keep)
+}
+
+func (s *Synchronizer) shrinkLocked(keep int64) bool {
 	s.word.Or(closedBit) // close first, then count
 	ok := int64(s.usedLocked()) <= keep
 	if ok && keep < int64(s.units) {

@@ -1,6 +1,7 @@
 package queue_test
 
 import (
+	"runtime"
 	"testing"
 	"time"
 
@@ -514,6 +515,36 @@ func TestShared_I2_OneOrderPerChange(t *testing.T) {
 		d.mustBeIn()
 		must(x, "with all units", d.leftWith, queue.Nothing)
 		must(x, "with all units", x.s.Exit(d.w), queue.Nothing)
+	})
+}
+
+// The last reader has left the word and not yet taken the lock. Who states meanwhile that the units go back may be slower
+// than its program, which ends right after its RUnlock.
+func TestShared_I2_TheLastReaderIsOrdered(t *testing.T) {
+	rwGates(t, func(x *fixture) {
+		x.give(all)
+		x.comes(1, lock)
+		x.s.Contended()
+		time.Sleep(handOff)
+		var left chan queue.Order
+		leave := func() queue.Order {
+			left = make(chan queue.Order, 1)
+			inside := x.s.Raw()
+			go func() { left <- x.s.ReleaseShared(1, 0) }()
+			for x.s.Raw() == inside {
+				runtime.Gosched()
+			}
+			return x.s.ContendedLocked()
+		}
+		x.s.WhileLocked(func() { must(x, "another transition", leave(), queue.Restate) })
+		must(x, "the reader", <-left, queue.Restate)
+		x.s.Shrink(0)
+		x.give(all)
+		x.comes(1, lock)
+		x.s.Contended()
+		time.Sleep(handOff)
+		x.s.WhileLocked(func() { must(x, "another transition", leave(), queue.Restate); x.s.ShrinkLocked(0) })
+		must(x, "the reader, when all units have gone", <-left, queue.Restate)
 	})
 }
 

@@ -50,7 +50,8 @@ func (s *Synchronizer) withdraw() {
 }
 
 // ReleaseShared is the way out for a reader, or for so many permits of a Semaphore, that cannot be notified of a loss,
-// however they came in, and by any goroutine. It panics if they are not inside.
+// however they came in, and by any goroutine. It panics if they are not inside. The last reader of a turn that is over gets
+// Restate, even if another transition has stated its exit between its two steps: it must not return before that was sent.
 func (s *Synchronizer) ReleaseShared(units, of int64) Order {
 	if s.p.All > 0 {
 		if s.word.Load()&insideMask == 0 { // before the subtraction, which would borrow the closed bit
@@ -74,7 +75,11 @@ func (s *Synchronizer) ReleaseShared(units, of int64) Order {
 		s.loose -= int32(units)
 		s.p.sem.release(units, of)
 	}
-	return s.settleLocked(false)
+	order := s.settleLocked(false)
+	if s.p.All > 0 && !s.lost && s.usedLocked() == 0 && (s.over || s.units == 0) {
+		return Restate
+	}
+	return order
 }
 
 // acquireByWord is Acquire for one of a Mutex that cannot be notified of a loss, while the gate is open: an heir is on its
