@@ -192,7 +192,7 @@ func TestLate_AReleaseOfAUnitThatAConfirmationHasFoundGone(t *testing.T) {
 		defer close(done)
 		k.vanished(o.g)
 	}()
-	k.next() // others use the conversation meanwhile
+	k.sendAsync() // others use the conversation meanwhile
 	<-done
 	k.sendAsync()
 	eventually(t, "settled", func() bool { return p.unsettled.Load() == 0 }) // nothing is there that MinHold would keep
