@@ -33,7 +33,7 @@ func TestCapacity_ReleasedPermitsAreNobodyElses(t *testing.T) {
 		x.of(3, 1, hold).mustBe("queued").wait()
 		x.giveOf(3, 3)
 		x.of(5, 2, lock).mustBe("in")
-		x.s.ReleaseShared(1, 3) // one of the two, of which none counts with 3
+		x.s.ReleaseShared(0, 1, 3) // one of the two, of which none counts with 3
 		x.mustCount(3, 3)
 	})
 	inGate(t, 0, true, func(x *fixture) {
@@ -41,7 +41,7 @@ func TestCapacity_ReleasedPermitsAreNobodyElses(t *testing.T) {
 		x.giveOf(3, 3)
 		x.of(3, 1, lock).mustBe("in")
 		x.mustCount(3, 3)
-		x.s.ReleaseShared(1, 5)
+		x.s.ReleaseShared(0, 1, 5)
 		x.mustCount(5, 5)
 	})
 }
@@ -55,7 +55,7 @@ func TestCapacity_ALossEndsWhatHoldsCount(t *testing.T) {
 		x.of(5, 1, lock).mustBe("in")
 		x.mustCount(3, 3)
 		x.s.LoseAll()
-		x.s.ReleaseShared(1, 5)
+		x.s.ReleaseShared(0, 1, 5)
 		w := x.of(5, 5, hold).mustBe("queued").wait()
 		x.mustCount(5, 5)
 		x.giveOf(5, 5)

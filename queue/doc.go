@@ -82,8 +82,9 @@
 //
 //	I1  An exclusive stay is alone. Those inside need no more units than were granted when the last of them came in, nor
 //	    in a semaphore than the least capacity that one of them counts with.
-//	I2  A change of what the server must know gives one Restate or GiveBack, to the caller of the transition that changed it. What
-//	    a reader changes that added in vain is ordered by the next one. GiveBack is followed by one Shrink, whose caller sends all.
+//	I2  A change of what the server must know gives one Restate or GiveBack, to the caller of the transition that changed it; and
+//	    one to the last reader, if another transition has stated its exit. What changes beside a reader that adds in vain is
+//	    ordered by that one's Acquire. GiveBack is followed by one Shrink, whose caller sends all.
 //	I3  A waiter leaves the queue exactly once for each time that it joined: admitted, cancelled or failed.
 //	I4  No unpark is lost: after each transition somebody inside, too few units or the time keep the first waiter out, or an
 //	    heir was unparked and has not run yet.

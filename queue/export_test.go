@@ -17,6 +17,6 @@ func (s *Synchronizer) WhileLocked(f func()) {
 	f()
 }
 
-// ContendedLocked and ShrinkLocked are Contended and Shrink for who has the lock.
-func (s *Synchronizer) ContendedLocked() Order       { return s.renewedLocked(true) }
-func (s *Synchronizer) ShrinkLocked(keep int64) bool { return s.shrinkLocked(keep) }
+// RenewedLocked and ShrinkLocked are Renewed, without a deadline, and Shrink for who has the lock.
+func (s *Synchronizer) RenewedLocked(contended bool) Order { return s.renewedLocked(contended) }
+func (s *Synchronizer) ShrinkLocked(keep int64) bool       { return s.shrinkLocked(keep) }

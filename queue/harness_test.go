@@ -388,10 +388,10 @@ func (x *fixture) open(units int64) {
 	x.give(units)
 	x.comes(1, lock)
 	x.comes(1, lock)
-	x.s.ReleaseShared(1, 0)
-	x.s.ReleaseShared(1, 0)
+	x.s.ReleaseShared(0, 1, 0)
+	x.s.ReleaseShared(0, 1, 0)
 	x.mustJoin(true)
-	x.s.ReleaseShared(1, 0)
+	x.s.ReleaseShared(0, 1, 0)
 }
 
 // mustJoin tries to join by the word.

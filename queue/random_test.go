@@ -175,12 +175,12 @@ func (r *trial) exit() {
 		if !open && !slices.ContainsFunc(r.m.inside, r.m.reader) { // else nobody checks
 			want = r.m.settle(false)
 		}
-		r.order("ReleaseShared", r.s.ReleaseShared(1, 0), want)
+		r.order("ReleaseShared", r.s.ReleaseShared(0, 1, 0), want)
 		r.guests = drop(r.guests, g) // its Stay does not know
 	case r.p.All == 0 && g.lock() && slices.Contains(r.m.inside, g):
 		g.out = true
 		r.m.leave(g)
-		r.order("ReleaseShared", r.s.ReleaseShared(g.need, g.of), r.m.settle(false))
+		r.order("ReleaseShared", r.s.ReleaseShared(0, g.need, g.of), r.m.settle(false))
 		r.guests = drop(r.guests, g)
 	default:
 		want, order := r.m.exit(g, next)

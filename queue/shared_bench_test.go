@@ -49,7 +49,7 @@ func (l *rwGate) RLock() {
 	}
 }
 
-func (l *rwGate) RUnlock() { l.ReleaseShared(1, 0) }
+func (l *rwGate) RUnlock() { l.ReleaseShared(0, 1, 0) }
 func (l *rwGate) Lock()    { l.writer = l.enter(all) }
 
 func (l *rwGate) Unlock() {

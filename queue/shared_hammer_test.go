@@ -178,7 +178,7 @@ func TestShared_HammerLocks(t *testing.T) {
 						return
 					}
 					_ = p.value
-					r.obey(r.g.ReleaseShared(1, 0))
+					r.obey(r.g.ReleaseShared(0, 1, 0))
 					return
 				}
 				w := &queue.Waiter{Stay: &queue.Stay{Need: all, Kind: queue.NoNotify, Goroutine: id}}
@@ -239,7 +239,7 @@ func (r *gateRedis) visit(p *place, id uint64) {
 	if rand.IntN(2) == 0 && r.g.AcquireShared(r.now()) {
 		r.n.joined.Add(1)
 		p.read(r.t)
-		r.obey(r.g.ReleaseShared(1, 0))
+		r.obey(r.g.ReleaseShared(0, 1, 0))
 		return
 	}
 	w := &queue.Waiter{Stay: &queue.Stay{Need: 1, Kind: queue.Kind(rand.IntN(8)), Goroutine: id}}
@@ -302,7 +302,7 @@ func (r *gateRedis) stay(p *place, w *queue.Waiter) {
 		return
 	}
 	p.read(r.t)
-	r.obey(r.g.ReleaseShared(1, 0))
+	r.obey(r.g.ReleaseShared(0, 1, 0))
 }
 
 func (p *place) read(t *testing.T) {
@@ -343,8 +343,8 @@ func TestShared_HammerSemaphore(t *testing.T) {
 				if w.Kind.CanNotify() || rand.IntN(2) == 0 {
 					r.obey(r.g.Exit(w))
 				} else {
-					r.obey(r.g.ReleaseShared(int64(w.Need)-1, 0))
-					r.obey(r.g.ReleaseShared(1, 0))
+					r.obey(r.g.ReleaseShared(0, int64(w.Need)-1, 0))
+					r.obey(r.g.ReleaseShared(0, 1, 0))
 				}
 			})
 		})
@@ -453,7 +453,7 @@ func TestShared_I12_AReaderThatJoinsBesideAWriter(t *testing.T) {
 		if in, _, err := g.Acquire(r); !in || err != nil {
 			t.Fatal(in, err)
 		}
-		g.ReleaseShared(1, 0)
+		g.ReleaseShared(0, 1, 0)
 	}
 	open()
 	var inside atomic.Int64
@@ -470,7 +470,7 @@ func TestShared_I12_AReaderThatJoinsBesideAWriter(t *testing.T) {
 				inside.Add(1)
 				spin(100)
 				inside.Add(-1)
-				g.ReleaseShared(1, 0)
+				g.ReleaseShared(0, 1, 0)
 				spin(200)
 			}
 		}
@@ -514,7 +514,7 @@ func TestShared_I17_AReaderThatJoinsBesideAShrink(t *testing.T) {
 			if in, _, err := g.Acquire(r); !in || err != nil {
 				t.Fatal(in, err, g.Demand())
 			}
-			g.ReleaseShared(1, 0)
+			g.ReleaseShared(0, 1, 0)
 		}
 	}
 	var inside atomic.Int64
@@ -528,7 +528,7 @@ func TestShared_I17_AReaderThatJoinsBesideAShrink(t *testing.T) {
 					stop.Load()
 				}
 				inside.Add(-1)
-				g.ReleaseShared(1, 0)
+				g.ReleaseShared(0, 1, 0)
 			}
 		}
 	})

@@ -24,7 +24,7 @@ func TestShared_S25_OneAddition(t *testing.T) {
 				}
 			}
 			for i := range uint64(3) {
-				order := x.s.ReleaseShared(1, 0)
+				order := x.s.ReleaseShared(0, 1, 0)
 				if at -= leave; order != queue.Nothing || x.s.Raw() != at {
 					x.t.Errorf("leave %d: order %v, the word is %x, want %x", i, order, x.s.Raw(), at)
 				}
@@ -64,7 +64,7 @@ func TestShared_S25_WhenItIsOpen(t *testing.T) {
 			r := x.comes(1, lock)
 			w := x.waits(all, lock)
 			must(x, "a reader is inside", r.in, true)
-			return func() { w.giveUp(); x.s.ReleaseShared(1, 0) }
+			return func() { w.giveUp(); x.s.ReleaseShared(0, 1, 0) }
 		},
 		"lost units": func(x *fixture) func() {
 			x.mustJoin(true)
@@ -72,7 +72,7 @@ func TestShared_S25_WhenItIsOpen(t *testing.T) {
 			x.give(1)
 			x.s.CountOn(2) // as two that add in vain do for a moment
 			x.s.Renewed(false, forever)
-			return func() { x.s.ReleaseShared(1, 0); x.open(1) }
+			return func() { x.s.ReleaseShared(0, 1, 0); x.open(1) }
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -85,7 +85,7 @@ func TestShared_S25_WhenItIsOpen(t *testing.T) {
 				open()
 				must(x, "closed", x.s.Raw()>>32&1 == 1, false)
 				x.mustJoin(true)
-				x.s.ReleaseShared(1, 0)
+				x.s.ReleaseShared(0, 1, 0)
 				x.s.Close()
 				x.mustJoin(false)
 			})
@@ -124,7 +124,7 @@ func TestShared_I1_UnitsAreNeverExceeded(t *testing.T) {
 		x.mustState(0, 1)
 		x.give(1)
 		reader.mustBeIn()
-		x.s.ReleaseShared(1, 0)
+		x.s.ReleaseShared(0, 1, 0)
 		writer := x.waits(all, lock)
 		writer.mustWait()
 		x.mustState(1, all)
@@ -152,13 +152,13 @@ func TestShared_I12_TheLastReaderLetsTheWriterIn(t *testing.T) {
 		x.mustJoin(true)
 		w := x.waits(all, lock)
 		x.mustJoin(false)
-		x.s.ReleaseShared(1, 0)
+		x.s.ReleaseShared(0, 1, 0)
 		w.mustWait()
-		x.s.ReleaseShared(1, 0)
+		x.s.ReleaseShared(0, 1, 0)
 		w.mustBeIn()
 		x.s.Exit(w.w)
 		x.mustJoin(true)
-		x.s.ReleaseShared(1, 0)
+		x.s.ReleaseShared(0, 1, 0)
 	})
 }
 
@@ -175,7 +175,7 @@ func TestShared_I12_WhoAddedInVainPassesOn(t *testing.T) {
 		x.s.Exit(w.w)
 		x.mustJoin(true)
 		must(x, "admissions", int(x.s.Demand().Admissions), 5) // what was in vain is none
-		x.s.ReleaseShared(1, 0)
+		x.s.ReleaseShared(0, 1, 0)
 	})
 }
 
@@ -195,8 +195,8 @@ func TestShared_I2_AfterAnAdditionInVain(t *testing.T) {
 		x.give(all)
 		first.mustBeIn()
 		second.mustBeIn()
-		x.s.ReleaseShared(1, 0)
-		x.s.ReleaseShared(1, 0)
+		x.s.ReleaseShared(0, 1, 0)
+		x.s.ReleaseShared(0, 1, 0)
 	})
 }
 
@@ -207,7 +207,7 @@ func TestShared_I13_NobodyComesInAfterTheDeadline(t *testing.T) {
 		must(x, "Renewed", x.s.Renewed(false, deadline), queue.Nothing)
 		must(x, "AcquireShared before it", x.s.AcquireShared(deadline-1), true)
 		must(x, "AcquireShared at it", x.s.AcquireShared(deadline), false)
-		x.s.ReleaseShared(1, 0)
+		x.s.ReleaseShared(0, 1, 0)
 		time.Sleep(time.Second)
 		reader, writer := x.waits(1, lock), x.waits(all, hold)
 		must(x, "a try", x.asks(1, queue.Try|hold).entered(), "refused")
@@ -216,7 +216,7 @@ func TestShared_I13_NobodyComesInAfterTheDeadline(t *testing.T) {
 		x.s.Renewed(false, forever)
 		reader.mustBeIn()
 		writer.mustWait()
-		x.s.ReleaseShared(1, 0)
+		x.s.ReleaseShared(0, 1, 0)
 		writer.mustBeIn()
 		x.s.Exit(writer.w)
 	})
@@ -236,7 +236,7 @@ func TestShared_I13_AContendedGateClosesAtTheEndOfTheTurn(t *testing.T) {
 		d := x.s.Demand()
 		must(x, "one inside, who needs no place", d.Again, true)
 		x.mustState(1, 1)
-		must(x, "order of the last reader", x.s.ReleaseShared(1, 0), queue.Restate)
+		must(x, "order of the last reader", x.s.ReleaseShared(0, 1, 0), queue.Restate)
 		x.mustState(0, 1)
 		v.wait().giveUp()
 		must(x, "order", v.leftWith, queue.Restate)
@@ -281,13 +281,13 @@ func TestShared_I15_TheFirstReaderOfATurnIsNoticed(t *testing.T) {
 		x.give(1)
 		v.mustBeIn()
 		x.mustJoin(false)
-		must(x, "the only one leaves", x.s.ReleaseShared(1, 0), queue.Restate)
+		must(x, "the only one leaves", x.s.ReleaseShared(0, 1, 0), queue.Restate)
 		must(x, "idle", x.s.Demand().Idle, true)
 		must(x, "the second comes", x.comes(1, lock).order, queue.Restate)
 		must(x, "idle", x.s.Demand().Idle, false)
 		x.mustJoin(true)
-		must(x, "order", x.s.ReleaseShared(1, 0), queue.Nothing)
-		must(x, "order", x.s.ReleaseShared(1, 0), queue.Nothing)
+		must(x, "order", x.s.ReleaseShared(0, 1, 0), queue.Nothing)
+		must(x, "order", x.s.ReleaseShared(0, 1, 0), queue.Nothing)
 		must(x, "idle", x.s.Demand().Idle, false)
 		must(x, "admissions", int(x.s.Demand().Admissions), 3)
 	})
@@ -320,7 +320,7 @@ func TestShared_I4_WhoGivesUpPassesOn(t *testing.T) {
 		if !x.p.Fair { // readers come before writers
 			x.s.Exit(w.w)
 			reader.mustBeIn()
-			x.s.ReleaseShared(1, 0)
+			x.s.ReleaseShared(0, 1, 0)
 		} else {
 			x.s.Exit(w.w)
 		}
@@ -359,7 +359,7 @@ func TestShared_I4_AnHeirClosesTheGate(t *testing.T) {
 		heir.wait().mustWait()
 		x.mustJoin(false)
 		late := x.queues(1, lock) // does not pass it either
-		x.s.ReleaseShared(1, 0)
+		x.s.ReleaseShared(0, 1, 0)
 		heir.mustBeIn()
 		late.wait().mustWait()
 		x.s.Exit(heir.w)
@@ -381,7 +381,7 @@ func TestShared_I5_FairIsInTheOrderOfArrival(t *testing.T) {
 		x.s.Exit(second.w)
 		third.mustBeIn()
 		late.wait().mustWait()
-		x.s.ReleaseShared(1, 0)
+		x.s.ReleaseShared(0, 1, 0)
 		late.mustBeIn()
 	})
 }
@@ -441,9 +441,9 @@ func TestShared_I16_ReadersComeInTogether(t *testing.T) {
 			c.mustWait()
 		} else {
 			c.mustBeIn()
-			x.s.ReleaseShared(1, 0)
+			x.s.ReleaseShared(0, 1, 0)
 		}
-		x.s.ReleaseShared(1, 0)
+		x.s.ReleaseShared(0, 1, 0)
 		writer.mustWait()
 		x.s.Exit(b.w)
 		writer.mustBeIn()
@@ -504,7 +504,7 @@ func TestShared_I2_OneOrderPerChange(t *testing.T) {
 		must(x, "a writer behind", c.order, queue.Nothing)
 		must(x, "Granted", x.s.Granted(1, false, forever), queue.Restate)
 		x.mustState(1, all)
-		if first, second := x.s.ReleaseShared(1, 0), x.s.ReleaseShared(1, 0); first != queue.Nothing || second != queue.Nothing {
+		if first, second := x.s.ReleaseShared(0, 1, 0), x.s.ReleaseShared(0, 1, 0); first != queue.Nothing || second != queue.Nothing {
 			x.t.Fatal("the leave of a reader beside a writer that wants all units changes nothing")
 		}
 		must(x, "Granted", x.s.Granted(all, false, forever), queue.Restate)
@@ -521,30 +521,50 @@ func TestShared_I2_OneOrderPerChange(t *testing.T) {
 // The last reader has left the word and not yet taken the lock. Who states meanwhile that the units go back may be slower
 // than its program, which ends right after its RUnlock.
 func TestShared_I2_TheLastReaderIsOrdered(t *testing.T) {
-	rwGates(t, func(x *fixture) {
-		x.give(all)
-		x.comes(1, lock)
-		x.s.Contended()
-		time.Sleep(handOff)
-		var left chan queue.Order
-		leave := func() queue.Order {
-			left = make(chan queue.Order, 1)
-			inside := x.s.Raw()
-			go func() { left <- x.s.ReleaseShared(1, 0) }()
-			for x.s.Raw() == inside {
-				runtime.Gosched()
+	for name, turnOver := range map[string]bool{"the turn is over": true, "it was the only one": false} {
+		t.Run(name, func(t *testing.T) {
+			for _, goneBack := range []bool{false, true} {
+				rwGates(t, func(x *fixture) {
+					x.give(all)
+					x.comes(1, lock)
+					if turnOver {
+						x.comes(1, lock)
+						x.s.ReleaseShared(0, 1, 0)
+						x.s.Contended()
+						time.Sleep(handOff)
+					}
+					left, now := make(chan queue.Order, 1), x.now()
+					x.s.WhileLocked(func() {
+						inside := x.s.Raw()
+						go func() { left <- x.s.ReleaseShared(now, 1, 0) }()
+						for x.s.Raw() == inside {
+							runtime.Gosched()
+						}
+						must(x, "another transition", x.s.RenewedLocked(turnOver), queue.Restate)
+						if goneBack {
+							x.s.ShrinkLocked(0)
+						}
+					})
+					must(x, "the reader", <-left, queue.Restate)
+				})
 			}
-			return x.s.ContendedLocked()
-		}
-		x.s.WhileLocked(func() { must(x, "another transition", leave(), queue.Restate) })
-		must(x, "the reader", <-left, queue.Restate)
-		x.s.Shrink(0)
-		x.give(all)
-		x.comes(1, lock)
+		})
+	}
+}
+
+// The turn ends while the gate is open, and nobody has noticed that when the last reader leaves.
+func TestShared_I2_TheLastReaderNoticesTheEndOfTheTurn(t *testing.T) {
+	rwGates(t, func(x *fixture) {
+		x.open(all)
+		x.mustJoin(true)
 		x.s.Contended()
+		must(x, "in the turn", x.s.ReleaseShared(x.now(), 1, 0), queue.Nothing)
+		x.mustJoin(true)
+		x.mustJoin(true)
 		time.Sleep(handOff)
-		x.s.WhileLocked(func() { must(x, "another transition", leave(), queue.Restate); x.s.ShrinkLocked(0) })
-		must(x, "the reader, when all units have gone", <-left, queue.Restate)
+		must(x, "not the last", x.s.ReleaseShared(x.now(), 1, 0), queue.Nothing)
+		must(x, "the last", x.s.ReleaseShared(x.now(), 1, 0), queue.Restate)
+		x.mustState(0, 0)
 	})
 }
 
@@ -561,13 +581,13 @@ func TestShared_I10_ATryWaitsForNobody(t *testing.T) {
 			x.s.Exit(r.w)
 			x.comes(1, lock)
 			x.comes(1, lock)
-			x.s.ReleaseShared(1, 0)
+			x.s.ReleaseShared(0, 1, 0)
 			x.mustJoin(true) // a refused try leaves the gate as it was
 			must(x, "a writer beside a reader", x.asks(all, kind).refused, queue.ErrRefused)
 			x.mustJoin(true)
-			x.s.ReleaseShared(1, 0)
-			x.s.ReleaseShared(1, 0)
-			x.s.ReleaseShared(1, 0)
+			x.s.ReleaseShared(0, 1, 0)
+			x.s.ReleaseShared(0, 1, 0)
+			x.s.ReleaseShared(0, 1, 0)
 			x.s.Contended()
 			time.Sleep(handOff)
 			must(x, "a reader after the turn", x.asks(1, kind).refused, queue.ErrRefused)
@@ -575,7 +595,7 @@ func TestShared_I10_ATryWaitsForNobody(t *testing.T) {
 			x.give(1)
 			x.comes(1, lock)
 			must(x, "a writer beside a reader with one unit", x.asks(all, kind).refused, queue.ErrRefused)
-			x.s.ReleaseShared(1, 0)
+			x.s.ReleaseShared(0, 1, 0)
 			x.s.Shrink(0)
 		}
 	})
@@ -596,7 +616,7 @@ func TestShared_I10_ATryWaitsForOneAnswer(t *testing.T) {
 		must(x, "Try", x.s.Demand().Try, false)
 		x.give(1)
 		behind.mustBeIn()
-		x.s.ReleaseShared(1, 0)
+		x.s.ReleaseShared(0, 1, 0)
 		try = x.waits(all, queue.Try|hold) // beside an unused unit
 		x.mustState(1, all)
 		x.give(all)
@@ -622,8 +642,8 @@ func TestShared_I14_AGrantAdmitsWhomItWasFor(t *testing.T) {
 		must(x, "the turn is over", x.s.Demand().TurnEnds <= x.now(), true)
 		x.mustJoin(false)
 		x.mustState(1, all)
-		x.s.ReleaseShared(1, 0)
-		x.s.ReleaseShared(1, 0)
+		x.s.ReleaseShared(0, 1, 0)
+		x.s.ReleaseShared(0, 1, 0)
 		must(x, "Shrink", x.s.Shrink(0), true)
 		must(x, "Granted", x.s.Granted(all, true, forever), queue.Restate) // a new turn
 		w.mustBeIn()
@@ -707,9 +727,9 @@ func TestShared_I8_WhoCannotBeNotifiedKeepsAllOut(t *testing.T) {
 		x.comes(1, lock)
 		x.comes(1, hold)
 		mustKeepOut(x, func() {
-			x.s.ReleaseShared(1, 0)
+			x.s.ReleaseShared(0, 1, 0)
 			must(x, "one is left", x.s.Demand().Lost, true)
-			x.s.ReleaseShared(1, 0)
+			x.s.ReleaseShared(0, 1, 0)
 		})
 	})
 	rwGates(t, func(x *fixture) {
@@ -720,8 +740,8 @@ func TestShared_I8_WhoCannotBeNotifiedKeepsAllOut(t *testing.T) {
 	inGate(t, 0, true, func(x *fixture) {
 		x.give(all)
 		x.comes(3, lock)
-		mustKeepOut(x, func() { x.s.ReleaseShared(2, 0); x.s.ReleaseShared(1, 0) })
-		x.s.ReleaseShared(1, 0)
+		mustKeepOut(x, func() { x.s.ReleaseShared(0, 2, 0); x.s.ReleaseShared(0, 1, 0) })
+		x.s.ReleaseShared(0, 1, 0)
 	})
 }
 
@@ -737,7 +757,7 @@ func TestShared_I17_WhatIsGivenBackIsNotUsed(t *testing.T) {
 		must(x, "a writer", x.queues(all, hold).order, queue.Restate)
 		x.mustState(1, all)
 		for range 3 {
-			x.s.ReleaseShared(1, 0)
+			x.s.ReleaseShared(0, 1, 0)
 		}
 		must(x, "unused", x.s.Shrink(0), true)
 		x.mustJoin(false)
@@ -768,7 +788,7 @@ func TestShared_I16_NobodyComesBetweenAWriterAndTheReaderItBecomes(t *testing.T)
 				reader.mustWait()
 			} else {
 				reader.mustBeIn()
-				x.s.ReleaseShared(1, 0)
+				x.s.ReleaseShared(0, 1, 0)
 			}
 			must(x, "used", x.s.Demand().Used, int64(1))
 			x.s.Exit(w.w)
@@ -832,7 +852,7 @@ func TestShared_I3_LeavesTheQueueOnce(t *testing.T) {
 		x.linedUp(locked)
 		must(x, "Fail", x.s.Fail(errClosed), queue.Nothing)
 		x.give(all)
-		x.s.ReleaseShared(1, 0)
+		x.s.ReleaseShared(0, 1, 0)
 		locked.mustBeIn()
 	})
 }
@@ -850,13 +870,13 @@ func TestShared_AFailureComesBeforeTheContext(t *testing.T) {
 func TestShared_MistakesPanic(t *testing.T) {
 	rwGates(t, func(x *fixture) {
 		x.give(all)
-		mustPanic(x, "Leave", func() { x.s.ReleaseShared(1, 0) })
+		mustPanic(x, "Leave", func() { x.s.ReleaseShared(0, 1, 0) })
 		must(x, "the word is whole", x.s.Demand().Readers, int64(0))
 		mustPanic(x, "no need", func() { x.asks(0, lock) })
 		v := x.comes(1, hold)
 		mustPanic(x, "used", func() { x.enterAs(v.w) })
 		mustPanic(x, "nil", func() { x.s.Fail(nil) })
-		mustPanic(x, "Release", func() { x.s.ReleaseShared(1, 0) })
+		mustPanic(x, "Release", func() { x.s.ReleaseShared(0, 1, 0) })
 		x.s.Exit(v.w)
 		v.w.Reset()
 		v.w.Stay = &queue.Stay{Need: 1, Kind: hold}
@@ -886,7 +906,7 @@ func TestShared_I9_EntriesAndStay(t *testing.T) {
 		r := x.waits(1, lock)
 		x.s.Leave(w.w.Stay)
 		r.mustBeIn()
-		x.s.ReleaseShared(1, 0)
+		x.s.ReleaseShared(0, 1, 0)
 		one, two := x.comes(1, hold), x.comes(1, hold)
 		x.s.Leave(one.w.Stay)
 		must(x, "a second Leave", x.s.Leave(one.w.Stay), queue.Nothing)

@@ -33,7 +33,7 @@ type Policy struct {
 	sem *semaphore // of one Synchronizer alone; nil of other locks. Here it costs a Mutex no memory
 }
 
-// Order is what the caller of a transition must do now, outside the lock. Each is given to exactly one caller and nobody else
+// Order is what the caller of a transition must do now, outside the lock. Each is given to one caller (I2), and nobody else
 // carries it out: if it is dropped, the key hangs. A caller that reads Demand and sends that in any case may drop a Restate.
 type Order uint8
 

@@ -50,9 +50,11 @@ func (s *Synchronizer) withdraw() {
 }
 
 // ReleaseShared is the way out for a reader, or for so many permits of a Semaphore, that cannot be notified of a loss,
-// however they came in, and by any goroutine. It panics if they are not inside. The last reader of a turn that is over gets
-// Restate, even if another transition has stated its exit between its two steps: it must not return before that was sent.
-func (s *Synchronizer) ReleaseShared(units, of int64) Order {
+// however they came in, and by any goroutine. It panics if they are not inside. now is a moment before the call.
+//
+// The last reader gets Restate where its exit lets units go back, even if the turn has ended and nobody has noticed that, or
+// another transition has stated its exit between its two steps: it must not return before that was sent.
+func (s *Synchronizer) ReleaseShared(now time.Duration, units, of int64) Order {
 	if s.p.All > 0 {
 		if s.word.Load()&insideMask == 0 { // before the subtraction, which would borrow the closed bit
 			panic("queue: ReleaseShared without a reader inside")
@@ -62,7 +64,7 @@ func (s *Synchronizer) ReleaseShared(units, of int64) Order {
 		case inside < 0: // two in parallel
 			s.word.Add(1)
 			panic("queue: ReleaseShared without a reader inside")
-		case inside > 0 || word&closedBit == 0:
+		case inside > 0, word&closedBit == 0 && int64(now) < s.until.Load():
 			return Nothing
 		}
 	}
@@ -75,8 +77,9 @@ func (s *Synchronizer) ReleaseShared(units, of int64) Order {
 		s.loose -= int32(units)
 		s.p.sem.release(units, of)
 	}
+	lost := s.lost
 	order := s.settleLocked(false)
-	if s.p.All > 0 && !s.lost && s.usedLocked() == 0 && (s.over || s.units == 0) {
+	if s.p.All > 0 && !lost && s.usedLocked() == 0 && (s.over || s.units == 0 || s.statedFlags&needIdle != 0) {
 		return Restate
 	}
 	return order

@@ -71,7 +71,7 @@ func (k *Key) enter(ctx context.Context, w *queue.Waiter, admit func() error, ou
 	}
 }
 
-// Acquire brings the owner in, with one reference on k more until its exit, or returns why it is not: ErrRefused,
+// Acquire brings the owner in, of a Mutex with one reference on k more until its exit, or returns why it is not: ErrRefused,
 // ErrClosed, for one that takes the lock from a field ErrNotThere, an *AnswerError, or the cause of ctx where Redis is not why.
 // lease is a fixed one, nil for that of the settings. Units of a fixed lease end for o alone, counted from its admission.
 func (k *Key) Acquire(ctx context.Context, o *Owner, lease *Lease) error {

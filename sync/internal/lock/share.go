@@ -25,8 +25,8 @@ type Share struct {
 	loss   *Loss       // of this owner alone
 }
 
-// whole reports whether o writes an RWMutex.
-func (o *Owner) whole() bool { return o.Need == lettucecompat.AllUnits }
+// whole reports whether o, which has units, writes an RWMutex.
+func (o *Owner) whole() bool { return o.Need == lettucecompat.AllUnits && o.g.k.set.Capacity == 0 }
 
 // Has returns how many units o has.
 func (o *Owner) Has() int64 {
@@ -73,7 +73,9 @@ func (o *Owner) endAt(until Moment, margin time.Duration) {
 func (o *Owner) limit() renewal.Cause {
 	s := o.Share()
 	c := o.g.lease.Loss(renewal.ReasonDeadline)
-	c.Deadline = o.g.k.at(Moment(s.until.Load()))
+	if c.Deadline = o.g.k.at(Moment(s.until.Load())); c.Deadline.Before(c.At) {
+		c.At = c.Deadline
+	}
 	if !s.stopped.Load() {
 		c.Reason = renewal.ReasonFixed
 	}

@@ -140,7 +140,7 @@ func TestShared_S4_ALossInTheMiddleOfAnExit(t *testing.T) {
 	eventually(t, "the call lease was renewed", func() bool { return g.lease.Renewals() > 0 })
 	open := busyLoop(t, p)
 	g.lease.Lose(renewal.Cause{Reason: renewal.ReasonWatchdog}) // Exit has just found the lease valid
-	r := k.giveBack(g, s, false, func() {
+	r := k.giveBack(context.Background(), giving{g: g, by: of(s)}, 0, false, func() {
 		delete(g.u.owners, s)
 		k.q.Leave(&s.Stay)
 	})
@@ -503,31 +503,102 @@ func TestShared_ARevokedWriterHasExited(t *testing.T) {
 	n.Exit(t.Context())
 }
 
-// Whose units stay with the process does not wait for a command without an answer.
+// Whose units stay with the process does not wait for a command without an answer, whether or not anybody knows it by name.
 func TestShared_AnExitBesideAShrink(t *testing.T) {
+	t.Parallel()
+	for name, named := range map[string]bool{"a Hold": true, "Weighted": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, client := fresh(t)
+			c, f := client(), &holdUp{}
+			c.AddHook(f)
+			p := newShares(t, c, 10, long)
+			k := p.Key("k", p.set)
+			defer k.Done()
+			a, d := p.mustTake(t, 2), p.mustTake(t, 2)
+			exit := func() { k.Leave(2, 10) }
+			if named {
+				b := p.mustTake(t, 2)
+				exit = func() { mustGive(t, b) }
+			} else if err := k.Enter(t.Context(), queue.Refusable, 2, 10); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "the call lease was renewed", func() bool { return a.g.lease.Renewals() > 0 })
+			time.Sleep(50 * time.Millisecond)
+			end := f.hold(&f.commands)
+			defer end()
+			mustGive(t, a)
+			eventually(t, "a shrink is under way", func() bool { return f.held.Load() > 0 })
+			k.sendAsync() // as one that comes or leaves
+			begin := time.Now()
+			exit()
+			if took := time.Since(begin); !pace.Within(took, p.set.Timeout) {
+				t.Errorf("after %v, though the units stay with the process", took)
+			}
+			end()
+			d.Exit(t.Context())
+		})
+	}
+}
+
+// Since when a process that was stopped cannot rely on units of its own limit: since that, and not since it looks.
+func TestShared_AnOwnLimitIsSince(t *testing.T) {
+	t.Parallel()
+	_, client := fresh(t)
+	p := newShares(t, client(), 0, long)
+	s := p.mustTake(t, 1)
+	eventually(t, "the call lease was renewed", func() bool { return s.g.lease.Renewals() > 0 })
+	s.Share().until.Store(int64(s.g.k.l.now() - time.Millisecond)) // the timer has not run yet
+	if l := s.Err(); l == nil || !l.At.Equal(l.Deadline) {
+		t.Errorf("%+v", l)
+	}
+	s.Exit(t.Context())
+}
+
+// Who leaves after a limit of its own returns when the units have gone back, as everybody does.
+func TestShared_AnExitAfterItsOwnLimitWaits(t *testing.T) {
 	t.Parallel()
 	_, client := fresh(t)
 	c, f := client(), &holdUp{}
 	c.AddHook(f)
-	p := newShares(t, c, 10, long)
+	p, q := newShares(t, c, 0, long), newShares(t, client(), 0, long)
+	s := withUnits(&Owner{Stay: queue.Stay{Need: 1, Kind: queue.Refusable}})
 	k := p.Key("k", p.set)
 	defer k.Done()
-	a, b, d := p.mustTake(t, 2), p.mustTake(t, 2), p.mustTake(t, 2)
-	eventually(t, "the call lease was renewed", func() bool { return a.g.lease.Renewals() > 0 })
-	time.Sleep(50 * time.Millisecond)
+	if err := k.Acquire(t.Context(), s, nil); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the call lease was renewed", func() bool { return s.g.lease.Renewals() > 0 })
+	in := make(chan struct{})
+	go func() { defer close(in); mustGive(t, q.mustTake(t, writes)) }()
+	eventually(t, "another client waits", func() bool {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		return k.contendedLocked() && k.q.Demand().Over
+	})
+	s.bound(&Lease{For: time.Minute, Margin: time.Minute}) // is over
+	eventually(t, "it has ended", func() bool { return s.Loss() != nil })
 	end := f.hold(&f.commands)
 	defer end()
-	mustGive(t, a)
-	eventually(t, "a shrink is under way", func() bool { return f.held.Load() > 0 })
-	k.sendAsync() // as one that comes or leaves
-	begin := time.Now()
-	r := b.Exit(context.Background())
-	t.Logf("after %v: %+v", time.Since(begin), r)
-	if r.Err != nil {
-		t.Errorf("after %v: %v, though the units of b stay with the process", time.Since(begin), r.Err)
+	out := make(chan ExitResult, 1)
+	go func() { out <- s.Exit(context.Background()) }()
+	eventually(t, "the units go back", func() bool {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		return k.freeing != nil
+	})
+	var r ExitResult
+	select {
+	case r = <-out:
+		t.Error("it has returned before")
+	case <-time.After(20 * time.Millisecond):
+		end()
+		r = <-out
 	}
-	end()
-	d.Exit(t.Context())
+	if r.Lost == nil {
+		t.Errorf("%+v", r)
+	}
+	<-in
 }
 
 // A share that has ended by itself is not notified again when its process loses the units.
@@ -601,7 +672,7 @@ func TestShared_TheLastOneLeavesAgain(t *testing.T) {
 	}
 	v.g.lease.Lose(renewal.Cause{Reason: renewal.ReasonWatchdog})
 	eventually(t, "it is lost", k.u.lossy.Load)
-	k.leaveUnits(1, 0) // as enter does
+	k.leaveUnits(k.l.now(), 1, 0) // as enter does
 	k.sendAsync()
 	if k.u.lossy.Load() {
 		t.Error("the key counts as one with somebody inside who has lost it")

@@ -2,6 +2,7 @@ package lock
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -128,13 +129,15 @@ func TestShared_AFailoverThatLacksAGiveBack(t *testing.T) {
 	})
 	rdb.HSet(t.Context(), "k", before)
 	keeps.g.lease.Hurry()
-	got := make(chan struct{})
-	go func() { defer close(got); mustGive(t, q.mustTake(t, 2)) }()
-	select {
-	case <-got:
-	case <-time.After(pace.Hang):
-		t.Error("they do not come back")
-	}
+	eventually(t, "they go back again", func() bool { // before another client says that it waits
+		for field, record := range rdb.HGetAll(t.Context(), "k").Val() {
+			if words := strings.Fields(record); field != ":" && len(words) == 5 && words[1] == "3" { // number, units, until, ...
+				return true
+			}
+		}
+		return false
+	})
+	mustGive(t, q.mustTake(t, 2))
 	if l := keeps.Err(); l != nil {
 		t.Error(l)
 	}

@@ -320,7 +320,7 @@ func TestShared_S5_TokensStayBelowTheClock(t *testing.T) {
 	k.mu.Lock()
 	handOffs := g.u.handOffs
 	g.u.handOffs += 100_000_000 // in 200 s
-	if _, wait := g.tokenLocked(withUnits(&Owner{Stay: queue.Stay{Need: writes}}), k.l.now()); wait <= 0 {
+	if _, wait := g.tokenLocked(withUnits(&Owner{Stay: queue.Stay{Need: writes}, g: g}), k.l.now()); wait <= 0 {
 		t.Errorf("no wait for one of 100,000,000 tokens, %v after the grant", k.l.now()-g.since)
 	}
 	g.u.handOffs = handOffs

@@ -70,7 +70,7 @@ func (k *Key) out(leave func()) {
 // capacity. Nobody can notify them of a loss, which keeps others of this process out until they have left. Otherwise it is as
 // Acquire.
 func (k *Key) Enter(ctx context.Context, kind queue.Kind, units, of int64) error {
-	if !kind.IsTry() && k.Join() { // never of a Semaphore
+	if !kind.IsTry() && k.Join() { // which no Semaphore lets anybody
 		return nil
 	}
 	w := k.l.waiters.Get().(*queue.Waiter)
@@ -83,7 +83,7 @@ func (k *Key) Enter(ctx context.Context, kind queue.Kind, units, of int64) error
 			return errAgain
 		}
 		return nil
-	}, func() { k.out(func() { k.leaveUnits(units, of) }) })
+	}, func() { k.out(func() { k.leaveUnits(k.l.leases.Now(), units, of) }) })
 }
 
 // Join is the way in for a reader that nobody knows by name, while the queue is open. The key may be over: its queue is
@@ -93,35 +93,33 @@ func (k *Key) Join() bool {
 	return k.q.AcquireShared(now + slept - Moment(k.u.slept.Load()))
 }
 
-func (k *Key) leaveUnits(units, of int64) queue.Order {
+func (k *Key) leaveUnits(now Moment, units, of int64) queue.Order {
 	if k.set.Capacity == 0 {
-		return k.q.ReleaseShared(1, 0)
+		return k.q.ReleaseShared(now, 1, 0)
 	}
-	k.q.ReleaseShared(units, of)
+	k.q.ReleaseShared(0, units, of)
 	return queue.Restate
 }
 
 // Leave is the way out of what came in by Enter. Where units go back because of that, it returns after the answer, as Exit
 // does: a program that ends then leaves nothing that others wait for. It returns the grant if that was lost before.
 func (k *Key) Leave(units, of int64) (lost *Held) {
-	g := k.cur.Load()
-	if g != nil {
-		// As in Owner.Exit both clocks are read: a process that was stopped or suspended learns here that its units are lost.
-		g.expire(k.l.leases.Now())
+	// As in Owner.Exit both clocks are read: a process that was stopped or suspended learns here that its units are lost.
+	now, sent := k.l.leases.Now(), k.l.number.Load()
+	if g := k.cur.Load(); g != nil {
+		g.expire(now)
 		if _, is := g.lease.Lost(); is {
 			lost = g
 		}
 	}
-	if k.leaveUnits(units, of) != queue.Nothing || lost != nil || k.u.lossy.Load() || k.l.closing.Load() { // while it closes nothing stays
+	if k.leaveUnits(now, units, of) != queue.Nothing || lost != nil || k.u.lossy.Load() || k.l.closing.Load() { // while it closes nothing stays
 		g := k.cur.Load()
-		k.giveBack(g, nil, true, func() { k.exitedLocked(g) })
+		k.giveBack(context.Background(), giving{g: g, unnamed: true}, sent, true, func() { k.exitedLocked(g) })
 	}
 	return lost
 }
 
-// exitUnits is Exit for an owner of units. After the last one its units serve others of this process, or go back to Redis. Where they go
-// back immediately, it waits for the first answer, and where that confirms nothing, for what repetitions bring, within two
-// time limits of a command in all. A ctx that ends meanwhile ends the wait, not the release.
+// exitUnits is Exit for an owner of units. After the last one its units serve others of this process, or go back to Redis.
 func (o *Owner) exitUnits(ctx context.Context) ExitResult {
 	g, k, s := o.g, o.g.k, o.Share()
 	switch left, ok := k.q.EndEntry(&o.Stay); {
@@ -132,21 +130,16 @@ func (o *Owner) exitUnits(ctx context.Context) ExitResult {
 		return ExitResult{Nested: true}
 	}
 	k.l.unregisterOwner(o)
-	outLocked := func() {
-		if s.timer != nil {
-			s.timer.Stop()
-		}
-		delete(g.u.owners, o)
-		k.q.Leave(&o.Stay)
-		k.exitedLocked(g)
+	loss, left := o.Err(), giving{g: g, by: of(o)}
+	if loss != nil {
+		left.by = nil
 	}
-	if loss := o.Err(); loss != nil {
-		var own *Loss // of s alone, which nobody has noticed
-		k.mu.Lock()
+	var own *Loss // of o alone, which nobody has noticed
+	r := k.giveBack(ctx, left, 0, !o.Kind.CanNotify(), func() {
 		switch {
-		case s.loss != nil:
+		case loss == nil, s.loss != nil:
 		case g.lease.Valid(k.l.leases.Now()):
-			own = &Loss{Cause: loss.Cause, Of: []*Owner{o}}
+			own = &Loss{Cause: loss.Cause, Of: of(o)}
 			s.loss = own
 		default:
 			g.lease.Lose(renewal.Cause{Reason: renewal.ReasonDeadline}) // before the units can go back because of this exit
@@ -154,31 +147,26 @@ func (o *Owner) exitUnits(ctx context.Context) ExitResult {
 				g.u.left = append(g.u.left, o)
 			}
 		}
-		outLocked()
-		k.mu.Unlock()
-		k.sendAsync()
-		if own != nil {
-			k.l.cfg.Reporter.Lost(g, own)
+		if s.timer != nil {
+			s.timer.Stop()
 		}
+		delete(g.u.owners, o)
+		k.q.Leave(&o.Stay)
+		k.exitedLocked(g)
+	})
+	if own != nil {
+		k.l.cfg.Reporter.Lost(g, own)
+	}
+	if loss != nil { // whatever has become of the units, which are the process'
 		return ExitResult{ReleaseResult: ReleaseResult{Lost: loss}}
 	}
-	if ctx.Done() == nil || ctx.Err() != nil {
-		return k.giveBack(g, o, !o.Kind.CanNotify(), outLocked)
-	}
-	done := make(chan ExitResult, 1)
-	go func() { done <- k.giveBack(g, o, false, outLocked) }()
-	select {
-	case r := <-done:
-		return r
-	case <-ctx.Done():
-		return ExitResult{ReleaseResult: ReleaseResult{Unknown: true, Err: context.Cause(ctx)}}
-	}
+	return r
 }
 
-// giveBack lets somebody out, by unless nobody knows who it is, gives back what g has too much because of that, if it is not to
-// linger, and says how that ended.
-func (k *Key) giveBack(g *Held, by *Owner, mayBeHeld bool, outLocked func()) ExitResult {
-	limit := time.Now().Add(2 * k.set.Timeout)
+// giveBack lets somebody out, whom left says, gives back what the grant has too much because of that, if it is not to linger, and
+// says how that ended: as Owner.Exit does. after is the number of the last command before somebody left whom nobody knows by name.
+func (k *Key) giveBack(ctx context.Context, left giving, after uint64, mayBeHeld bool, outLocked func()) ExitResult {
+	limit, g := time.Now().Add(2*k.set.Timeout), left.g
 	k.mu.Lock()
 	outLocked()
 	_, lost := g.lease.Lost()
@@ -188,33 +176,31 @@ func (k *Key) giveBack(g *Held, by *Owner, mayBeHeld bool, outLocked func()) Exi
 		if k.u.next == nil {
 			k.u.next = &giving{g: g}
 		}
-		if by != nil {
-			k.u.next.by = append(k.u.next.by, by)
-		} else {
-			k.u.next.unnamed = true
-		}
 		b = k.u.next
-	case by == nil && k.conv.Unanswered() && k.freeing != nil && k.freeing.g == g: // another command gives it back already
+		b.by, b.unnamed = append(b.by, left.by...), b.unnamed || left.unnamed
+	case left.unnamed && k.freeing != nil && k.freeing.g == g && k.freeing.n > after: // who came between gives it back already
 		b = k.freeing
 		b.unnamed = true
-	case by != nil && lost && g.loss == nil:
-		g.u.left = append(g.u.left, by)
 	case lost && g.loss == nil:
-		g.u.unnamed = true
+		g.u.left, g.u.unnamed = append(g.u.left, left.by...), g.u.unnamed || left.unnamed
 	}
 	s := k.nextLocked()
 	mine := s != nil && b != nil && b == k.freeing
 	k.mu.Unlock()
+	endless := ctx.Done() == nil || ctx.Err() != nil
 	switch {
-	case mine:
+	case mine && endless:
 		k.send(s, mayBeHeld)
 	case s != nil:
 		go k.send(s, false)
 	}
-	if b == nil && lost {
+	switch {
+	case b == nil && lost:
 		return ExitResult{ReleaseResult: ReleaseResult{Lost: g.LossOr(renewal.ReasonGone)}}
-	} else if b == nil {
+	case b == nil:
 		return ExitResult{HandedOff: true}
+	case !mine && endless: // the first answer is still to come
+		ctx = context.Background()
 	}
-	return k.await(context.Background(), b, limit)
+	return k.await(ctx, b, limit)
 }
