@@ -51,7 +51,8 @@ func (m *Manager) acquiring(ctx context.Context, key string, r *request) context
 		return ctx
 	}
 	cfg := &r.settings.cfg
-	start := observe.AcquireStart{Key: key, Class: cfg.Name, Op: r.op, Fair: cfg.Fair, Lock: !r.kind.CanNotify()}
+	start := observe.AcquireStart{Key: key, Class: cfg.Name, Op: r.op, Fair: cfg.Fair}
+	start.Lock = !r.kind.CanNotify() && r.settings.capacity <= 0 // Weighted's methods have a context
 	ctx, r.attempt = m.reports.Acquiring(ctx, start)
 	return ctx
 }

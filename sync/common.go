@@ -80,7 +80,7 @@ func (c *common) acquire(ctx context.Context, op string, kind queue.Kind, units 
 	if takes != nil || r.note != "" {
 		o.With(lock.More{Takes: takes, Note: r.note})
 	}
-	if strings.HasSuffix(op, "do") { // whose outer Hold is nobody else's to release
+	if strings.HasSuffix(op, "do") { // an outer one is released after it; what Acquire has, another goroutine may release
 		m.waitsForItself(k, o.Goroutine, kind)
 	}
 	bounded := ctx
@@ -136,8 +136,8 @@ func (c *common) do(ctx context.Context, op string, units int64, fn func(ctx con
 	return h.do(ctx, fn)
 }
 
-// waitsForItself reports a caller whose goroutine, which must be the calling one, has what it is about to wait for. A try waits for nobody,
-// and who comes during a Close neither.
+// waitsForItself reports a caller whose goroutine, which must be the calling one, has what it is about to wait for, and lets it wait.
+// Neither does one that waits for nobody, nor one that comes during a Close.
 func (m *Manager) waitsForItself(k *lock.Key, goroutine uint64, kind queue.Kind) {
 	if owned, _ := ownedBy(k, goroutine); !owned || kind.IsTry() || m.closing.Load() {
 		return

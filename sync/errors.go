@@ -77,7 +77,7 @@ type Error struct {
 	Since time.Time
 	// Holder is, with ErrNotAcquired, who has the lock as far as this process has heard: the
 	// field in Redis, as Hold.Holder returns it there ("<client id>:<n>" for ours), or "" where nothing was heard, or the holder is a
-	// string. Of an RWMutex and a Semaphore it is the client id of this Manager, if one of its Holds is why, and otherwise "". It may have
+	// string. Of an RWMutex and a Semaphore it is the client id of this Manager, if that has some of the units, and otherwise "". It may have
 	// changed by now.
 	Holder string
 	// Note is that of the holder, see the option Note.

@@ -16,8 +16,8 @@ import (
 // Mutex is a lock shared by all processes that use the same key in the same
 // Redis. It is a sync.Locker, and it can be acquired as a Hold.
 //
-// Make one with Manager.Mutex or Manager.NewMutex; the zero Mutex panics when
-// used. A Mutex is cheap and holds no state: two of the same key and Manager are
+// Make one with Manager.Mutex or Manager.NewMutex: of the zero Mutex, methods return ErrConfig,
+// or panic with it if they return no error. A Mutex is cheap and holds no state: two of the same key and Manager are
 // the same lock. It must not be copied after first use, which go vet checks.
 // All methods are safe for concurrent use.
 //

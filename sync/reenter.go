@@ -38,7 +38,7 @@ func (h *Hold) reenter(ctx context.Context, r *request) (*Hold, error) {
 		return fail(observe.OutcomeCancelled, joined(ErrNotAcquired, ctx.Err(), otherCause(ctx)))
 	}
 	if r.lease != nil {
-		return fail(observe.OutcomeMistake, configError("Lease", "cannot be given to a Hold inside another one, with which it shares the lease; use Extend"))
+		return fail(observe.OutcomeMistake, configError("Lease", "cannot be given to a Hold inside another one, with which it shares the lease"))
 	}
 	if r.note != "" {
 		return fail(observe.OutcomeMistake, configError("Note", "cannot be given to a Hold inside another one"))
@@ -58,19 +58,18 @@ func (h *Hold) reenter(ctx context.Context, r *request) (*Hold, error) {
 	} else {
 		err = o.Reenter(false)
 	}
-	switch err {
-	case nil:
+	if err == nil {
 		return inner, nil
-	case lock.ErrReads:
-		t.remove(inner)
-		return fail(observe.OutcomeMistake, ErrUpgrade)
-	case queue.ErrCountLimit:
-		t.remove(inner)
-		return fail(observe.OutcomeFailed, ErrReentryLimit)
 	}
 	t.remove(inner)
-	if released, _ := h.check(r.op); released {
+	if released, _ := h.check(r.op); released { // what kept the new one out may be that
 		return nil, nil
+	}
+	switch err {
+	case lock.ErrReads:
+		return fail(observe.OutcomeMistake, ErrUpgrade)
+	case queue.ErrCountLimit:
+		return fail(observe.OutcomeFailed, ErrReentryLimit)
 	}
 	return nil, t.m.lossError(r.op, h.Key(), o.LossOr(renewal.ReasonGone))
 }

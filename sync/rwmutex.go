@@ -14,7 +14,8 @@ import (
 // to write. It has the methods of a sync.RWMutex, and can be acquired as a Hold: Acquire, TryAcquire and Do to write,
 // RAcquire, TryRAcquire and RDo to read.
 //
-// Make one with Manager.RWMutex or Manager.NewRWMutex; the zero RWMutex panics when used. It is cheap and holds no state:
+// Make one with Manager.RWMutex or Manager.NewRWMutex: of the zero RWMutex, methods return ErrConfig, or panic with it if they
+// return no error. It is cheap and holds no state:
 // two of the same key and Manager are the same lock. It must not be copied after first use. All methods are safe for
 // concurrent use.
 //

@@ -660,12 +660,16 @@ func TestShared_AnAbandonedHoldIsReported(t *testing.T) {
 }
 
 func TestShared_ATraceEnds(t *testing.T) {
+	type traced struct{}
 	bubble(t, func(t *testing.T, s *embedded) {
-		began, ended := 0, 0
+		began, ended, withContext := 0, 0, 0
 		var released []observe.Outcome
 		m, _ := manager(t, s.client(), anteroom.Config{
-			Tracer: &observe.Tracer{StartAcquire: func(ctx context.Context, _ observe.AcquireStart) (context.Context, func(observe.AcquireEnd)) {
+			Tracer: &observe.Tracer{StartAcquire: func(ctx context.Context, a observe.AcquireStart) (context.Context, func(observe.AcquireEnd)) {
 				began++
+				if ctx.Value(traced{}) != nil && !a.Lock {
+					withContext++
+				}
 				return ctx, func(observe.AcquireEnd) { ended++ }
 			}},
 			Observer: &observe.Observer{Released: func(_ string, o observe.Outcome, _ time.Duration) { released = append(released, o) }},
@@ -675,10 +679,10 @@ func TestShared_ATraceEnds(t *testing.T) {
 		pass(rw)
 		ok(t, must[theHold](t)(rw.RAcquire(bg)).Release(bg))
 		_, _ = m.Semaphore("s", 1).Acquire(bg, 2)
-		ok(t, m.Semaphore("s", 1).Weighted().Acquire(bg, 1))
+		ok(t, m.Semaphore("s", 1).Weighted().Acquire(context.WithValue(bg, traced{}, 1), 1))
 		m.Semaphore("s", 1).Weighted().Release(1)
-		if began != 5 || ended != began {
-			t.Errorf("%d began, %d ended", began, ended)
+		if began != 5 || ended != began || withContext != 1 {
+			t.Errorf("%d began, %d with a context, %d ended", began, withContext, ended)
 		}
 		if len(released) != 2 {
 			t.Errorf("released %v", released)

@@ -37,10 +37,11 @@ type Tracer struct {
 type AcquireStart struct {
 	Key   string
 	Class string
-	// Op is "acquire", "try acquire", "acquire all", "seize", "resume", "do", "try do", "lock" or "try lock" (also TryLockFor).
+	// Op is "acquire", "try acquire", "acquire all", "seize", "resume", "do", "try do", "lock" or "try lock" (also TryLockFor), and of an
+	// RWMutex that is to be read "racquire", "try racquire", "rdo", "rlock" or "try rlock".
 	Op   string
 	Fair bool
-	// Lock: by Lock, TryLock or TryLockFor, which have no context.
+	// Lock: by Lock, RLock and their Try forms, which have no context.
 	Lock bool
 }
 
