@@ -64,13 +64,13 @@
 // # Gate
 //
 // Through an open gate newcomers come in by the word alone: a reader by one addition, and one of a Mutex by one
-// compare-and-swap. Who leaves a closed gate does so under mu, so that those who wait for that come in. Without Fair a unit
+// compare-and-swap. The last one to leave a closed gate does so under mu, so that those who wait for that come in. Without Fair a unit
 // that becomes free is offered at a hand-off: the head is unparked and becomes the heir (a reader with all others that wait),
 // and the gate is open until it runs. A newcomer that is quicker spares the switch to a parked goroutine (barging). The heir
 // then waits on, and has closed the gate. With Fair, and always by a grant, which follows a round trip anyway, who comes in
 // next is admitted before it runs. A Try that comes under mu passes no heir.
 //
-// Nobody notices the last reader of an open gate: the caller compares Admissions from time to time. A gate opens with the
+// Nobody notices the last reader of an open gate, while the turn lasts: the caller compares Admissions from time to time. A gate opens with the
 // second admission of a turn, whatever the table says: the exit of one that was alone is noticed, and the turn is Idle then. A
 // Semaphore's never opens.
 //

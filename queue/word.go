@@ -12,7 +12,7 @@ import "time"
 //
 //	closed                  newcomers must take mu, and so must the last one inside
 //	open, nobody inside     a reader may come in by one addition; an exclusive one of a Mutex by one compare-and-swap
-//	open, readers           readers come by one addition and leave by one subtraction
+//	open, readers           readers come by one addition and leave by one subtraction; after until the last one takes mu
 //	open, exclusive         one that came in by the word, and leaves by it unless the gate is closed by then
 //
 // Admissions of all kinds count up for ever, and overflow out of the word.

@@ -52,7 +52,7 @@ func (m *Manager) acquiring(ctx context.Context, key string, r *request) context
 	}
 	cfg := &r.settings.cfg
 	start := observe.AcquireStart{Key: key, Class: cfg.Name, Op: r.op, Fair: cfg.Fair}
-	start.Lock = !r.kind.CanNotify() && r.settings.capacity <= 0 // Weighted's methods have a context
+	start.Lock = !r.kind.CanNotify() && (r.settings.capacity <= 0 || r.kind.IsTry()) // Weighted.Acquire has a context
 	ctx, r.attempt = m.reports.Acquiring(ctx, start)
 	return ctx
 }

@@ -83,7 +83,11 @@ func (c *LockConfig) mustFitShared(capacity int64) error {
 func (c *common) enterUnnamed(ctx context.Context, op string, kind queue.Kind, units int64) error {
 	r := request{op: op, kind: kind | queue.NoNotify, settings: c.settings, units: units}
 	closed := c.m.closing.Load() // to come in after a Close is a mistake, to wait while one begins is none
-	ctx = c.m.acquiring(ctx, c.key, &r)
+	if c.capacity > 0 {
+		ctx = c.m.acquiring(ctx, c.key, &r)
+	} else { // its caller has no context
+		c.m.acquiring(context.Background(), c.key, &r)
+	}
 	if err := r.apply(nil); err != nil {
 		m := mistake(op, c.key, err)
 		c.m.notAcquired(c.key, &r, m)

@@ -41,7 +41,7 @@ type AcquireStart struct {
 	// RWMutex that is to be read "racquire", "try racquire", "rdo", "rlock" or "try rlock".
 	Op   string
 	Fair bool
-	// Lock: by Lock, RLock and their Try forms, which have no context.
+	// Lock: by Lock, RLock, their Try forms or Weighted.TryAcquire, which have no context.
 	Lock bool
 }
 

@@ -102,7 +102,8 @@ func (k *Key) leaveUnits(now Moment, units, of int64) queue.Order {
 }
 
 // Leave is the way out of what came in by Enter. Where units go back because of that, it returns after the answer, as Exit
-// does: a program that ends then leaves nothing that others wait for. It returns the grant if that was lost before.
+// does: a program that ends then leaves nothing that others wait for. It returns the grant if that was lost before; what Redis
+// still has of it goes back later.
 func (k *Key) Leave(units, of int64) (lost *Held) {
 	// As in Owner.Exit both clocks are read: a process that was stopped or suspended learns here that its units are lost.
 	now, sent := k.l.leases.Now(), k.l.number.Load()
@@ -134,13 +135,14 @@ func (o *Owner) exitUnits(ctx context.Context) ExitResult {
 	if loss != nil {
 		left.by = nil
 	}
-	var own *Loss // of o alone, which nobody has noticed
+	var reported <-chan struct{}
 	r := k.giveBack(ctx, left, 0, !o.Kind.CanNotify(), func() {
 		switch {
 		case loss == nil, s.loss != nil:
 		case g.lease.Valid(k.l.leases.Now()):
-			own = &Loss{Cause: loss.Cause, Of: of(o)}
+			own := &Loss{Cause: loss.Cause, Of: of(o)} // of o alone, which nobody has noticed
 			s.loss = own
+			reported = k.reports(g, own)
 		default:
 			g.lease.Lose(renewal.Cause{Reason: renewal.ReasonDeadline}) // before the units can go back because of this exit
 			if g.loss == nil {
@@ -154,13 +156,25 @@ func (o *Owner) exitUnits(ctx context.Context) ExitResult {
 		k.q.Leave(&o.Stay)
 		k.exitedLocked(g)
 	})
-	if own != nil {
-		k.l.cfg.Reporter.Lost(g, own)
+	if reported != nil {
+		<-reported
 	}
 	if loss != nil { // whatever has become of the units, which are the process'
 		return ExitResult{ReleaseResult: ReleaseResult{Lost: loss}}
 	}
 	return r
+}
+
+// reports reports l, which waits for no answer, and closes done. Close waits for it.
+func (k *Key) reports(g *Held, l *Loss) (done <-chan struct{}) {
+	over := make(chan struct{})
+	k.l.flying.Add(1)
+	go func() {
+		defer close(over)
+		defer k.l.landed()
+		k.l.cfg.Reporter.Lost(g, l)
+	}()
+	return over
 }
 
 // giveBack lets somebody out, whom left says, gives back what the grant has too much because of that, if it is not to linger, and
