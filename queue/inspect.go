@@ -180,6 +180,16 @@ func (s *Synchronizer) Front() Front {
 	return s.frontLocked()
 }
 
+// FirstNote returns the Note of who waits longest, as Front does, for who asks at each hand-off.
+func (s *Synchronizer) FirstNote() any {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.waiters.head == nil {
+		return nil
+	}
+	return s.waiters.head.Note
+}
+
 func (s *Synchronizer) frontLocked() Front {
 	f := Front{Demand: s.demandLocked()}
 	if f.Waiting > 0 {

@@ -76,7 +76,7 @@ func (g *Held) unownedLocked() bool { return g.from != nil && g.Owner() == nil }
 
 // taker returns how the first waiter takes the lock, nil if it waits for its turn.
 func (k *Key) taker() *Taking {
-	if o, is := k.q.Front().First.Note.(*Owner); is {
+	if o, is := k.q.FirstNote().(*Owner); is {
 		return o.more().Takes
 	}
 	return nil
