@@ -23,6 +23,7 @@ const (
 	commandsPerOp = "redis_commands_per_op" // sent by clients; those called by scripts are not counted
 	bytesPerOp    = "bytes_per_op"          // between clients and Redis, both ways
 	allocsPerOp   = "allocs_per_op"         // objects
+	heapPerOp     = "heap_bytes_per_op"     // that were allocated
 	clientCPU     = "client_cpu_us_per_op"
 	redisCPU      = "redis_cpu_us_per_op"
 	connections   = "connections"
@@ -78,6 +79,7 @@ var columns = [][2]string{
 	{commandsPerOp, "commands/op"},
 	{bytesPerOp, "bytes/op"},
 	{allocsPerOp, "allocs/op"},
+	{heapPerOp, "heap/op"},
 	{clientCPU, "client CPU/op"},
 	{redisCPU, "Redis CPU/op"},
 	{connections, "connections"},

@@ -131,7 +131,8 @@ func (l load) run(ctx context.Context, c library.Client, begin, end func()) tall
 	case <-time.After(comeBack):
 	}
 	sum := tally{
-		Least: ^uint64(0), Processes: 1, Elapsed: ended.Sub(began), CPU: after.cpu - before.cpu, Objects: after.objects - before.objects,
+		Least: ^uint64(0), Processes: 1, Elapsed: ended.Sub(began), CPU: after.cpu - before.cpu,
+		Objects: after.objects - before.objects, Heap: after.heap - before.heap,
 	}
 	for _, w := range workers {
 		sum.take(w)
@@ -142,8 +143,8 @@ func (l load) run(ctx context.Context, c library.Client, begin, end func()) tall
 
 // usage is what this process had used at one moment.
 type usage struct {
-	cpu     time.Duration
-	objects uint64
+	cpu           time.Duration
+	objects, heap uint64
 }
 
 // moment takes the readings, in the same order at both ends of the window so that their own cost cancels out, and
@@ -154,7 +155,7 @@ func (t *team) moment(also func(), next int32) (usage, time.Time) {
 	}
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	u := usage{cpuTime(), m.Mallocs}
+	u := usage{cpuTime(), m.Mallocs, m.TotalAlloc}
 	t.phase.Store(next)
 	return u, time.Now()
 }

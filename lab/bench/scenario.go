@@ -42,8 +42,8 @@ func scenarios() []scenario {
 	return slices.Concat(uncontended(), oneKey(), manyProcesses(), handovers(), readersAndWriters(), many(), removedKeys())
 }
 
-// uncontended is the price of a pair beside those of the peers, and how well the commands of many goroutines that
-// hardly ever want the same key share round trips.
+// uncontended is the price of a pair beside those of the peers: of one goroutine and one key, and of many goroutines that
+// hardly ever want the same key.
 func uncontended() []scenario {
 	one := scenario{
 		name: "alone", title: "One goroutine, lock and unlock", group: "Without contention",
@@ -51,14 +51,20 @@ func uncontended() []scenario {
 		// Many short rounds: a difference of a tenth has to show, and a machine's speed changes within seconds.
 		load: load{Goroutines: 1, Keys: 1, Warm: 50 * ms, For: 120 * ms}, rounds: 21,
 	}
-	keys := scenario{
-		name: "many-keys", title: "64 goroutines, 64,000 keys, each acquisition another one", group: one.group,
-		libraries: contenders, kind: library.Alone, measure: alone,
-		load: load{Goroutines: 64, Keys: 64_000, Warm: 150 * ms, For: 400 * ms},
-	}
 	far := one.away(3, 300*ms)
 	far.libraries = append(far.libraries, library.AnteroomLinger)
-	return []scenario{one, far, keys, keys.away(3, 400*ms)}
+	all := []scenario{one, far}
+	for _, n := range []int{1, 16, 64, 256} {
+		own := scenario{
+			name: fmt.Sprintf("own-keys-%d", n), title: fmt.Sprintf("%d × 1 goroutine with 1,000 keys, each acquisition another one", n),
+			group: one.group, libraries: slices.Insert(slices.Clone(deployed), 1, library.Anteroom), kind: library.Alone, measure: alone,
+			load: load{Goroutines: n, Keys: 1000 * n, Warm: 150 * ms, For: 400 * ms}, rounds: 7,
+		}
+		if all = append(all, own); n == 64 {
+			all = append(all, own.away(5, 400*ms))
+		}
+	}
+	return all
 }
 
 // away is the same with Redis far.

@@ -15,6 +15,7 @@ type tally struct {
 
 	Elapsed, CPU time.Duration
 	Objects      uint64
+	Heap         uint64 // bytes that were allocated
 
 	Violations, Failures, Stuck uint64
 	Failure                     string // the first one
@@ -53,6 +54,7 @@ func (t *tally) add(o *tally) {
 	t.Elapsed = max(t.Elapsed, o.Elapsed)
 	t.CPU += o.CPU
 	t.Objects += o.Objects
+	t.Heap += o.Heap
 	t.Violations += o.Violations
 	t.Failures += o.Failures
 	t.Stuck += o.Stuck
@@ -85,7 +87,7 @@ func (t *tally) figures(goroutines int) figures {
 	}
 	return f.add(figures{
 		p50: micros(t.Wait.quantile(0.5)), p99: micros(t.Wait.quantile(0.99)), longest: micros(t.Wait.Max),
-		allocsPerOp: float64(t.Objects) / n, clientCPU: micros(t.CPU) / n,
+		allocsPerOp: float64(t.Objects) / n, heapPerOp: float64(t.Heap) / n, clientCPU: micros(t.CPU) / n,
 	})
 }
 
