@@ -9,7 +9,9 @@ import (
 
 type RWMutex struct{ rw *anteroom.RWMutex }
 
-func NewRWMutex(s *concurrency.Session, pfx string) *RWMutex { return &RWMutex{s.RWMutex(s.Prefix + pfx)} }
+func NewRWMutex(s *concurrency.Session, pfx string) *RWMutex {
+	return &RWMutex{s.RWMutex(s.Prefix + pfx)}
+}
 
 func (m *RWMutex) Lock() error    { m.rw.Lock(); return nil }
 func (m *RWMutex) Unlock() error  { m.rw.Unlock(); return nil }
