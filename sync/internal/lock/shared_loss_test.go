@@ -541,6 +541,20 @@ func TestShared_AnExitBesideAShrink(t *testing.T) {
 	}
 }
 
+// A Hold of as many permits as an RWMutex has units is no writer.
+func TestShared_ManyPermitsDoNotWrite(t *testing.T) {
+	t.Parallel()
+	_, client := fresh(t)
+	for capacity, want := range map[int64]bool{0: true, writes: false} {
+		p := newShares(t, client(), capacity, long)
+		s := p.mustTake(t, writes)
+		if s.whole() != want {
+			t.Errorf("capacity %d: writes %v", capacity, !want)
+		}
+		mustGive(t, s)
+	}
+}
+
 // Since when a process that was stopped cannot rely on units of its own limit: since that, and not since it looks.
 func TestShared_AnOwnLimitIsSince(t *testing.T) {
 	t.Parallel()

@@ -93,6 +93,8 @@ func (k *Key) Join() bool {
 	return k.q.AcquireShared(now + slept - Moment(k.u.slept.Load()))
 }
 
+// leaveUnits takes so many off those inside. Turns, about which now says whether they are over, go on during a suspension; who has
+// lost the units meanwhile is found before.
 func (k *Key) leaveUnits(now Moment, units, of int64) queue.Order {
 	if k.set.Capacity == 0 {
 		return k.q.ReleaseShared(now, 1, 0)
