@@ -19,7 +19,7 @@ type ReleaseResult struct {
 	Unknown bool  // it may have, all the same
 }
 
-// giving is what is given back of a grant because somebody has left, until it is known how that ended.
+// giving is what is given back of a grant, because somebody has left or nobody uses it, until it is known how that ended.
 type giving struct {
 	g       *Held
 	by      []*Owner // of units: those who have left and are known by name. Of a Mutex see Held.by
@@ -28,7 +28,7 @@ type giving struct {
 	lost    bool     // of a Mutex: after the loss, which Held.Lost reports. Nothing is sent
 
 	// Guarded by Key.mu.
-	n        uint64        // of the command that gives it back; 0: another one is unanswered, and that comes after it
+	n        uint64        // of the command that gives it back; 0: it is not sent yet. Of units, that is Key.u.next, and not Key.freeing
 	before   *giving       // given back before, without an answer
 	failure  ReleaseResult // why the first answer is missing; nil Err: it is not
 	ended    bool
@@ -90,8 +90,10 @@ func (k *Key) freedLocked(cmd *conversation.Command, e conversation.Event, f con
 		return b.failLocked(a)
 	}
 	own := answers && cmd.Have > 0 && cmd.Keep == 0 && e.Kind < conversation.Lost
-	// Of a Mutex a call, too, shows that: the record is not open any more. Of units only some may have been given back.
-	known := own || f == conversation.GivenUp || g.u != nil && answers || g.u == nil && k.openLocked() != g.n
+	// A call, too, shows that. Of a Mutex the record is not open any more. Of units, of which only some may have been given back, its
+	// number does: the place that is called came by that command, or a later one.
+	called := e.Kind == conversation.Called && e.N >= b.n && g.u != nil && k.u.lastServed >= b.n
+	known := own || f == conversation.GivenUp || g.u != nil && (answers || called) || g.u == nil && k.openLocked() != g.n
 	if !known {
 		return freed{}
 	}

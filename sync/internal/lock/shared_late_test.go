@@ -149,6 +149,37 @@ func TestShared_P8_AReleaseBehindAnother(t *testing.T) {
 	}
 }
 
+// P8: a yield whose answer is lost has taken effect if its place is called: who has left by it is told so.
+func TestShared_P8_ACallShowsThatAYieldTookEffect(t *testing.T) {
+	t.Parallel()
+	_, client := fresh(t)
+	c, f := client(), &holdUp{}
+	c.AddHook(f)
+	p, q := newShares(t, c, 0, long), newShares(t, client(), 0, long)
+	k := p.Key("k", p.set)
+	defer k.Done()
+	s := p.mustTake(t, writes)
+	other, next, out := make(chan *Owner, 1), make(chan *Owner, 1), make(chan ExitResult, 1)
+	go func() { other <- q.mustTake(t, writes) }()
+	eventually(t, "the turn is over", func() bool {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		return k.contendedLocked() && k.q.Demand().Over
+	})
+	go func() { next <- p.mustTake(t, writes) }()
+	eventually(t, "another one waits here", func() bool { return k.q.Demand().Waiting == 1 })
+	end := f.hold(&f.answers)
+	defer end()
+	go func() { out <- s.Exit(context.Background()) }()
+	mustGive(t, <-other)
+	w := <-next // by the call
+	if r := <-out; r.Lost != nil || r.Err != nil {
+		t.Errorf("%+v", r)
+	}
+	end()
+	w.Exit(context.Background())
+}
+
 // S22, S29: the end of a turn that comes between a message and what is made of it is noticed.
 func TestShared_S29_TheEndOfATurnIsNoticed(t *testing.T) {
 	t.Parallel()

@@ -700,3 +700,27 @@ func TestShared_TheLastOneLeavesAgain(t *testing.T) {
 	}
 	k.Leave(1, 0)
 }
+
+// Who was notified of a loss, and has not left, costs those nothing who come after it.
+func TestShared_ALossIsOverWhenOthersHaveCome(t *testing.T) {
+	t.Parallel()
+	_, client := fresh(t)
+	p := newShares(t, client(), 0, longLease)
+	k := p.Key("k", p.set)
+	defer k.Done()
+	late := p.mustTake(t, 1)
+	client().Del(t.Context(), "k")
+	late.g.lease.Lose(renewal.Cause{Reason: renewal.ReasonGone})
+	eventually(t, "it is lost", k.u.lossy.Load)
+	if err := k.Enter(t.Context(), 0, 1, 0); err != nil {
+		t.Fatal(err)
+	}
+	k.sendAsync()
+	if k.u.lossy.Load() {
+		t.Error("the key counts as one with somebody inside who has lost it")
+	}
+	k.Leave(1, 0)
+	if r := late.Exit(t.Context()); r.Lost == nil {
+		t.Errorf("%+v", r)
+	}
+}

@@ -19,14 +19,14 @@ const (
 
 // units is what only the Key of an RWMutex or a Semaphore has.
 type units struct {
-	lossy atomic.Bool  // the last grant was lost, and somebody inside has not left
+	lossy atomic.Bool  // a grant was lost, and somebody who was inside has not left
 	slept atomic.Int64 // the suspensions that the deadline of the queue counts with
 
 	// Guarded by Key.mu.
 	use
 	deleted uint64  // the newest record of which somebody says that it was deleted on purpose
 	least   int64   // the capacity that counts
-	ended   Moment  // when units were given back last
+	ended   Moment  // when all units were given back last
 	next    *giving // what is to be given back by the next command
 }
 
@@ -168,7 +168,7 @@ func (k *Key) unitsDemandLocked(now Moment) queue.Demand {
 		k.q.Refuse(ErrRefused)
 		d = k.q.Demand()
 	}
-	if d.Idle { // only where nobody was here a moment ago: one who comes again and again asks Redis once
+	if d.Idle { // only if nobody was here a moment before: who comes again and again, and keeps the Key, asks Redis once
 		d.Idle = k.cur.Load().since-k.u.ended > linger
 	}
 	if k.l.closing.Load() { // who is parked in Lock stays parked
@@ -180,7 +180,7 @@ func (k *Key) unitsDemandLocked(now Moment) queue.Demand {
 // nextUnitsLocked takes the command that is due now. Where there is none, it returns nil and sets the timer.
 func (k *Key) nextUnitsLocked() *conversation.Command {
 	for {
-		if k.u.lossy.Load() {
+		if k.u.lossy.Load() { // somebody may have left by the queue alone
 			k.exitedLocked(k.cur.Load())
 		}
 		now := k.l.now()

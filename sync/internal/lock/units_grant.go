@@ -97,10 +97,14 @@ func (g *Held) lostUnits(c renewal.Cause) {
 	k.sendAsync()
 }
 
-// exitedLocked: somebody has left. After the last one of a lost grant its units can be given back before the lease ends.
+// exitedLocked: somebody has left. After the last one of a lost grant its units can be given back before the lease ends. If
+// others came before he left, nothing of it is left to be given back.
 func (k *Key) exitedLocked(g *Held) {
-	if g.loss != nil && len(g.u.owners) == 0 && !k.q.Demand().Lost {
-		k.u.lossy.Store(false)
+	if g.loss == nil && !k.u.lossy.Load() || k.q.Demand().Lost || g.loss != nil && len(g.u.owners) > 0 {
+		return
+	}
+	k.u.lossy.Store(false)
+	if g.loss != nil {
 		k.handleLocked(conversation.Event{Kind: conversation.Exited, N: g.n}, 0, k.l.now())
 	}
 }
