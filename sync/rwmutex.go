@@ -74,8 +74,8 @@ func (rw *RWMutex) RLock() {
 
 // RUnlock undoes one RLock, TryRLock or TryRLockFor, of any goroutine. It panics with an *Error if the lock is not locked
 // that way. Where the process has come in for this reader alone, or another process waits and this was the last reader of a
-// turn that is over, it waits for the answer of Redis up to twice CommandTimeout, so that another process can have the lock
-// after it.
+// turn that is over, or the Manager closes, it waits for the answer of Redis up to twice CommandTimeout, so that another process
+// can have the lock after it.
 func (rw *RWMutex) RUnlock() {
 	const op = "runlock"
 	rw.check(op)

@@ -11,7 +11,7 @@ import (
 // ExitResult says how an exit ended.
 type ExitResult struct {
 	ReleaseResult
-	HandedOff bool // to the next owner of this process, who may be still to come
+	HandedOff bool // to the next owner of this process, who may be still to come: what nobody takes goes back later
 	Nested    bool // other units remain
 	Stale     bool // the tenure had ended before
 }

@@ -21,7 +21,7 @@ import (
 //
 // The queue decides who is inside, and the conversation what that means for Redis. Both change under mu, but for goroutines that come
 // and go by the queue alone. Code that changes what the goroutines want, or hears something, calls sendNext or sendAsync, or for a release
-// Held.release. These send the command that is due, and set the timer for what comes by itself: a later
+// Held.release or Key.giveBack. These send the command that is due, and set the timer for what comes by itself: a later
 // command, or the end of what was left.
 type Key struct {
 	l    *Locks

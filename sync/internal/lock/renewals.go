@@ -68,7 +68,7 @@ type asked struct {
 	units   int64
 	last    uint64 // command
 	open    bool   // that was unanswered
-	deleted uint64 // see Key.deleted
+	deleted uint64 // see units.deleted
 }
 
 // renewUnits renews the units of some grants of one shard, at most a batch of them, and takes in the answers. A grant that has

@@ -104,7 +104,7 @@ func (k *Key) leaveUnits(now Moment, units, of int64) queue.Order {
 }
 
 // Leave is the way out of what came in by Enter. Where units go back because of that, it returns after the answer, as Exit
-// does: a program that ends then leaves nothing that others wait for. It returns the grant if that was lost before; what Redis
+// does: a program that ends then leaves nothing that others wait for, but for what lingers. It returns the grant if that was lost before; what Redis
 // still has of it goes back later.
 func (k *Key) Leave(units, of int64) (lost *Held) {
 	// As in Owner.Exit both clocks are read: a process that was stopped or suspended learns here that its units are lost.
@@ -179,8 +179,13 @@ func (k *Key) reports(g *Held, l *Loss) (done <-chan struct{}) {
 	return over
 }
 
-// giveBack lets somebody out, whom left says, gives back what the grant has too much because of that, if it is not to linger, and
-// says how that ended: as Owner.Exit does. after is the number of the last command before somebody left whom nobody knows by name.
+// giveBack lets somebody out, whom left says, and says how that ended, as Owner.Exit does:
+//
+//	the next command gives something back     it waits for that, which is due now or after the unanswered one
+//	who came between gave it back already     it waits for that. Only who is not known by name leaves before mu is locked: after is
+//	                                          the number of the last command before that
+//	the grant is lost, and not notified yet   the notification counts who has left
+//	otherwise                                 others use the units, or they linger
 func (k *Key) giveBack(ctx context.Context, left giving, after uint64, mayBeHeld bool, outLocked func()) ExitResult {
 	limit, g := time.Now().Add(2*k.set.Timeout), left.g
 	k.mu.Lock()
@@ -194,7 +199,7 @@ func (k *Key) giveBack(ctx context.Context, left giving, after uint64, mayBeHeld
 		}
 		b = k.u.next
 		b.by, b.unnamed = append(b.by, left.by...), b.unnamed || left.unnamed
-	case left.unnamed && k.freeing != nil && k.freeing.g == g && k.freeing.n > after: // who came between gives it back already
+	case left.unnamed && k.freeing != nil && k.freeing.g == g && k.freeing.n > after:
 		b = k.freeing
 		b.unnamed = true
 	case lost && g.loss == nil:
@@ -203,9 +208,9 @@ func (k *Key) giveBack(ctx context.Context, left giving, after uint64, mayBeHeld
 	s := k.nextLocked()
 	mine := s != nil && b != nil && b == k.freeing
 	k.mu.Unlock()
-	endless := ctx.Done() == nil || ctx.Err() != nil
+	bounded := ctx.Done() != nil && ctx.Err() == nil // one that has ended before bounds nothing
 	switch {
-	case mine && endless:
+	case mine && !bounded:
 		k.send(s, mayBeHeld)
 	case s != nil:
 		go k.send(s, false)
@@ -215,7 +220,7 @@ func (k *Key) giveBack(ctx context.Context, left giving, after uint64, mayBeHeld
 		return ExitResult{ReleaseResult: ReleaseResult{Lost: g.LossOr(renewal.ReasonGone)}}
 	case b == nil:
 		return ExitResult{HandedOff: true}
-	case !mine && endless: // the first answer is still to come
+	case !mine && !bounded: // the first answer is still to come
 		ctx = context.Background()
 	}
 	return k.await(ctx, b, limit)
