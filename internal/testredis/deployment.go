@@ -15,12 +15,11 @@ import (
 )
 
 const (
-	// formTimeout bounds the forming of a deployment: its processes must meet, agree and copy, each by its own
-	// timers, on a machine that may be busy.
-	formTimeout = 2 * time.Minute
-	// failoverTimeout bounds a failover. It takes some seconds; an election without a majority is repeated only after
-	// several more.
-	failoverTimeout = 2 * time.Minute
+	// formTimeout bounds the forming of a deployment, and failoverTimeout a failover: only a hang takes so long. Processes meet, agree
+	// and copy each by its own timers, which a loaded machine stretches up to twenty times: see paced. An election without a majority
+	// is repeated after two minutes then.
+	formTimeout     = 10 * time.Minute
+	failoverTimeout = 10 * time.Minute
 	// askTimeout bounds one request to a server, which may be stopped.
 	askTimeout = 2 * time.Second
 	// busOffset is the distance between a Cluster node's port and that of its bus.
