@@ -161,11 +161,7 @@ func TestShared_P8_ACallShowsThatAYieldTookEffect(t *testing.T) {
 	s := p.mustTake(t, writes)
 	other, next, out := make(chan *Owner, 1), make(chan *Owner, 1), make(chan ExitResult, 1)
 	go func() { other <- q.mustTake(t, writes) }()
-	eventually(t, "the turn is over", func() bool {
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		return k.contendedLocked() && k.q.Demand().Over
-	})
+	awaitTurnOver(t, k)
 	go func() { next <- p.mustTake(t, writes) }()
 	eventually(t, "another one waits here", func() bool { return k.q.Demand().Waiting == 1 })
 	end := f.hold(&f.answers)

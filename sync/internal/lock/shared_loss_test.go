@@ -585,11 +585,7 @@ func TestShared_AnExitAfterItsOwnLimitWaits(t *testing.T) {
 	eventually(t, "the call lease was renewed", func() bool { return s.g.lease.Renewals() > 0 })
 	in := make(chan struct{})
 	go func() { defer close(in); mustGive(t, q.mustTake(t, writes)) }()
-	eventually(t, "another client waits", func() bool {
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		return k.contendedLocked() && k.q.Demand().Over
-	})
+	awaitTurnOver(t, k)
 	s.bound(&Lease{For: time.Minute, Margin: time.Minute}) // is over
 	eventually(t, "it has ended", func() bool { return s.Loss() != nil })
 	end := f.hold(&f.commands)

@@ -54,6 +54,16 @@ func (p *party) mustTake(t testing.TB, units int64) *Owner {
 	return s
 }
 
+// awaitTurnOver waits until another client waits for the units of k, and their turn is over.
+func awaitTurnOver(t testing.TB, k *Key) {
+	t.Helper()
+	eventually(t, "the turn is over", func() bool {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		return k.contendedLocked() && k.q.Demand().Over
+	})
+}
+
 func mustGive(t testing.TB, s *Owner) {
 	t.Helper()
 	if r := s.Exit(context.Background()); r.Lost != nil || r.Err != nil || r.Stale {
