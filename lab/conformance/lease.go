@@ -61,14 +61,14 @@ func renewedOverSeveralLeases(s *stage) {
 	mine, theirs := s.mutex(a, cfg), s.mutex(b, cfg)
 	begin := time.Now()
 	h := s.acquire(mine)
-	for n := range 8 { // three in a lease
+	for range 8 { // three in a lease
 		deadline := h.Deadline()
-		s.until("a renewal", func() bool { return renewals.Load() > int64(n) || h.Err() != nil })
+		s.until("a renewal has moved the deadline", func() bool { return h.Deadline().After(deadline) || h.Err() != nil })
 		s.ok(h.Err())
-		if !h.Deadline().After(deadline) {
-			s.Fatal("a renewal did not move the deadline")
-		}
 		s.refused(theirs)
+	}
+	if n := renewals.Load(); n < 7 { // the last one may be still to be reported
+		s.Errorf("%d renewals", n)
 	}
 	if held := time.Since(begin); held < 2*lease {
 		s.Fatalf("held for %v only", held)
