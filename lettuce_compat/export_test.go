@@ -165,7 +165,7 @@ func TrackersEnded(c *Client) bool {
 // ReadFrame reads a value of RESP3, and returns its first byte, itself, and the strings in it.
 func ReadFrame(text string) (kind byte, raw string, texts []string, err error) {
 	f := frame{r: bufio.NewReader(strings.NewReader(text))}
-	kind, err = f.value()
+	kind, err = f.value(0)
 	for _, t := range f.texts {
 		texts = append(texts, string(t))
 	}

@@ -159,7 +159,7 @@ func (c *trackConn) receive(from, to net.Conn, pushed func(keys [][]byte)) {
 	defer to.Close()
 	for r := bufio.NewReader(from); ; {
 		f := frame{r: r}
-		kind, err := f.value()
+		kind, err := f.value(0)
 		switch {
 		case err != nil:
 			return
@@ -191,6 +191,13 @@ func (c *tappedConn) SetDeadline(t time.Time) error {
 }
 func (c *tappedConn) Close() error { return errors.Join(c.rest.Close(), c.Conn.Close()) }
 
+const (
+	maxReply    = 64 << 20  // bytes of a value
+	maxElements = 1 << 20   // of an array
+	maxDepth    = 8         // of arrays in arrays
+	spareRoom   = 128 << 10 // bytes that are made for what is still to come
+)
+
 // frame is one value in RESP3.
 type frame struct {
 	r     *bufio.Reader
@@ -198,33 +205,50 @@ type frame struct {
 	texts [][]byte // the strings in it, in order
 }
 
-// value reads a value, and returns its first byte.
-func (f *frame) value() (kind byte, err error) {
+// value reads a value, in depth others, and returns its first byte. The other side may be anybody.
+func (f *frame) value(depth int) (kind byte, err error) {
 	line, err := f.r.ReadSlice('\n')
 	if err != nil {
 		return 0, err
 	}
-	if len(line) < 3 {
+	if len(line) < 3 || depth > maxDepth || len(f.raw) > maxReply {
 		return 0, errTrackFormat
 	}
 	f.raw, kind = append(f.raw, line...), line[0]
 	n, _ := strconv.Atoi(string(line[1 : len(line)-2])) // which only those below have
 	switch kind {
 	case '$', '=', '!':
-		if n < 0 {
-			break
+		if n >= 0 {
+			err = f.text(n)
 		}
-		from := len(f.raw)
-		f.raw = append(f.raw, make([]byte, n+len("\r\n"))...)
-		_, err = io.ReadFull(f.r, f.raw[from:])
-		f.texts = append(f.texts, f.raw[from:from+n])
-	case '%', '|':
-		n *= 2
-		fallthrough
-	case '*', '~', '>':
+	case '*', '~', '>', '%', '|':
+		if n > maxElements {
+			return 0, errTrackFormat
+		}
+		if kind == '%' || kind == '|' {
+			n *= 2
+		}
 		for ; n > 0 && err == nil; n-- {
-			_, err = f.value()
+			_, err = f.value(depth + 1)
 		}
 	}
 	return kind, err
+}
+
+// text reads a string of n bytes. Memory is made for what has come.
+func (f *frame) text(n int) error {
+	if n > maxReply {
+		return errTrackFormat
+	}
+	from := len(f.raw)
+	for left := n + len("\r\n"); left > 0; {
+		some := min(left, spareRoom)
+		f.raw = append(f.raw, make([]byte, some)...)
+		if _, err := io.ReadFull(f.r, f.raw[len(f.raw)-some:]); err != nil {
+			return err
+		}
+		left -= some
+	}
+	f.texts = append(f.texts, f.raw[from:from+n])
+	return nil
 }
