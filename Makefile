@@ -169,6 +169,7 @@ count:
 # What it finds lands in the package's testdata/fuzz and fails make test from then on.
 fuzz: redis
 	$(GO) test -run '^$$' -fuzz '^FuzzMessage$$' -fuzztime $(FUZZ_FOR) -parallel 1 ./lettuce_compat
+	$(GO) test -run '^$$' -fuzz '^FuzzReply$$' -fuzztime $(FUZZ_FOR) -parallel 1 ./lettuce_compat
 	$(GO) test -run '^$$' -fuzz '^FuzzKey$$' -fuzztime $(FUZZ_FOR) -parallel 1 ./lettuce_compat
 	$(GO) test -run '^$$' -fuzz '^FuzzConfig$$' -fuzztime $(FUZZ_FOR) -parallel 1 ./sync
 

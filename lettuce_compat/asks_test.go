@@ -34,13 +34,6 @@ func givesFenced[N int | uint64](key string, i N) lettucecompat.Command {
 	return s
 }
 
-// patient is asks by a caller that may be held.
-func patient(key string, i int) lettucecompat.Command {
-	s := asks(key, i)
-	s.MayBeHeld = true
-	return s
-}
-
 // renews renews the unit that "me" has got under a small number.
 func renews(key string, i int) lettucecompat.Renewal {
 	return lettucecompat.Renewal{Key: key, Field: me(i), Lease: lease}

@@ -3,7 +3,6 @@ package lettucecompat
 import (
 	"cmp"
 	"context"
-	"strconv"
 	"time"
 )
 
@@ -59,29 +58,35 @@ func (c *Client) renewCmd(items []Renewal) *redisCmd {
 	if items[0].Units > 0 {
 		s = c.scripts().renewUnits
 	}
-	args := batchArgs(s, len(items), 3*len(items)+2)
-	for i := range items {
-		args = append(args, items[i].Key)
-	}
-	args = append(args, millis(lease))
+	cmd := batchCmd(c, s, items, func(r *Renewal) string { return r.Key })
+	cmd.add(millis(lease))
 	for i := range items {
 		if items[i].Units > 0 {
-			args = append(args, strconv.FormatUint(items[i].Grant, 10), strconv.FormatInt(items[i].Units, 10))
+			cmd.addUint(items[i].Grant).addInt(items[i].Units)
 		} else {
-			args = append(args, items[i].Field)
+			cmd.add(items[i].Field)
 		}
 	}
 	for i, r := range items {
 		if r.Lease != lease {
-			args = append(args, strconv.Itoa(i+1), millis(r.Lease))
+			cmd.addInt(int64(i + 1)).add(millis(r.Lease))
 		}
 	}
 	if items[0].Units > 0 {
-		args = append(args, c.id)
+		cmd.add(c.opt.ClientID)
 	} else if note := items[0].Note; note != "" {
-		args = append(args, "note", note, c.opt.Dialect.notice())
+		cmd.add("note", note, c.opt.Dialect.notice())
 	}
-	return newBatchCmd(s, items[0].Key, args)
+	return cmd
+}
+
+// batchCmd begins a command with a script about the keys of all items.
+func batchCmd[T any](c *Client, s *script, items []T, key func(*T) string) *redisCmd {
+	cmd := c.scriptCmd(s, len(items), key(&items[0]))
+	for i := range items {
+		cmd.add(key(&items[i]))
+	}
+	return cmd
 }
 
 // parseRenewal reads what lua/renew.lua says of one lock, 0 or 1, or lua/renewunits.lua: twice the units, and 1 more if another
@@ -119,14 +124,11 @@ func (c *Client) Status(ctx context.Context, batch []Query, timeout time.Duratio
 }
 
 func (c *Client) statusCmd(items []Query) *redisCmd {
-	args := batchArgs(c.scripts().status, len(items), 2*len(items))
+	cmd := batchCmd(c, c.scripts().status, items, func(q *Query) string { return q.Key })
 	for i := range items {
-		args = append(args, items[i].Key)
+		cmd.add(items[i].Field)
 	}
-	for i := range items {
-		args = append(args, items[i].Field)
-	}
-	return newBatchCmd(c.scripts().status, items[0].Key, args)
+	return cmd
 }
 
 func parseStatus(_ Query, b batchAnswer) StatusReply {
@@ -184,24 +186,27 @@ func (c *Client) sendBatch(ctx context.Context, items int, now time.Time, timeou
 	if c.Multi() {
 		size = 1
 	}
-	r := &request{}
+	var cmds []*redisCmd
 	for i := 0; i < items; i += size {
-		r.cmds = append(r.cmds, ask(i, size))
+		cmds = append(cmds, ask(i, size))
 	}
-	left := c.senders(r.cmds[0].key).keep.do(ctx, r, now, timeout)
+	left := c.doAll(ctx, c.shardOf(cmds[0].key).keep, cmds, now, timeout)
 	if left == nil {
-		if left, again := c.oneByOne(r.cmds, size, now, timeout); again {
+		if left, again := c.oneByOne(cmds, size, now, timeout); again {
 			return c.sendBatch(ctx, items, time.Now(), left, ask)
 		}
 	}
 	all := make([]batchAnswer, 0, items)
-	for _, cmd := range r.cmds {
+	for _, cmd := range cmds {
 		for i := range size {
 			b := cmd.item(left, i, size)
 			if b.outcome != OutcomeFailed || cmd.sent() {
-				b.sentAt = r.sentAt
+				b.sentAt = cmd.sentAt
 			}
 			all = append(all, b)
+		}
+		if left == nil {
+			c.reuse(cmd)
 		}
 	}
 	return all
@@ -218,19 +223,10 @@ func (c *redisCmd) item(left error, i, size int) batchAnswer {
 		return batchAnswer{outcome: OutcomeUnknown, err: ErrMalformed}
 	}
 	if said, refused := answers[i].(string); refused {
-		return batchAnswer{outcome: OutcomeFailed, err: scriptError(said)}
+		return batchAnswer{outcome: OutcomeFailed, err: answerError(said)}
 	}
 	return batchAnswer{answer: answers[i]}
 }
-
-// scriptError is an error about one key of a batch, which a script returned as text. It is an answer of the
-// server.
-type scriptError string
-
-func (e scriptError) Error() string { return string(e) }
-
-// RedisError marks it as an answer of the server, as go-redis does.
-func (e scriptError) RedisError() {}
 
 // numbers returns the elements of a reply that must be so many integers.
 func numbers(reply []any, count int) (all []int64, ok bool) {

@@ -21,7 +21,7 @@ type Redis interface {
 	Subscribe(ctx context.Context, channels ...string) *redis.PubSub
 }
 
-// keepLimit is the number of round trips under way, per shard, for renewals, status questions and probes. They have
+// keepLimit is the number of calls under way, per shard, for renewals, status questions and probes. They have
 // capacity of their own so that no number of hanging commands delays a renewal.
 const keepLimit = 8
 
@@ -30,7 +30,6 @@ const keepLimit = 8
 type Client struct {
 	rdb  Redis
 	opt  Options
-	id   any    // opt.ClientID, as an argument of a command
 	word string // secret: places carry it, and the messages to them; letters and digits
 	// route returns the client of the node that owns a key; nil on a single server.
 	route  func(ctx context.Context, key string) (*redis.Client, error)
@@ -47,19 +46,22 @@ type Client struct {
 	cluster   bool        // of a known Redis Cluster
 	unsharded atomic.Bool // it is too old for channels of shards
 	single    *shard      // shards[""]
+	direct    *direct     // to the only server; nil: go-redis sends all
 
-	live    atomic.Int64 // calls of sender.do
+	live    atomic.Int64 // calls of do, doAll and doSynced
 	closed  atomic.Bool
 	drained chan struct{} // closed after Close by the last of these calls
 	drain   func()
+
+	cmds sync.Pool // of *redisCmd, see reuse
 
 	mu     sync.Mutex
 	shards map[string]*shard // by address; "" before routed and on a single server
 }
 
-// shard holds the senders to one server: commands, everything that keeps what is held, and renewals that wait for
-// replicas, each alone and for long: these must not keep the renewals of other locks waiting.
-type shard struct{ locks, keep, synced *sender }
+// shard bounds what go-redis has under way to one server: commands, everything that keeps what is held, and renewals that wait for
+// replicas: these must not keep the renewals of other locks waiting.
+type shard struct{ locks, keep, synced room }
 
 // New makes a Client over rdb. It does no I/O, so a wrong address shows at the first command. The user keeps rdb and
 // closes it, after Close.
@@ -77,7 +79,7 @@ func New(rdb Redis, opt Options) (*Client, error) {
 	}
 	c := &Client{
 		rdb: rdb, opt: opt, limits: limits,
-		id: opt.ClientID, word: rand.Text(),
+		word:   rand.Text(),
 		shards: map[string]*shard{},
 	}
 	if r, is := rdb.(*redis.ClusterClient); is && r.Options().ClusterSlots != nil && len(r.Options().Addrs) == 0 {
@@ -97,6 +99,9 @@ func New(rdb Redis, opt Options) (*Client, error) {
 	c.drain = sync.OnceFunc(func() { close(c.drained) })
 	c.warn.report = opt.OnWarning
 	c.subs, c.tracking = newSubscriptions(c), newTracking(c)
+	if user, is := rdb.(*redis.Client); is {
+		c.direct = newDirect(c, user)
+	}
 	c.single = c.shard("")
 	return c, nil
 }
@@ -133,25 +138,29 @@ func (c *Client) addr(key string) string {
 	return ""
 }
 
-// senders returns those to the server that owns key.
-func (c *Client) senders(key string) *shard {
+// shardOf returns that of the server that owns key.
+func (c *Client) shardOf(key string) *shard {
 	if addr := c.addr(key); addr != "" {
 		return c.shard(addr)
 	}
 	return c.single
 }
 
-// shard returns the senders to addr. Addresses that went out of use keep theirs: some hundred bytes for each address
+// shard returns that of addr. Addresses that went out of use keep theirs: some hundred bytes for each address
 // that the cluster ever had.
 func (c *Client) shard(addr string) *shard {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.shards[addr]
 	if s == nil {
+		locks := c.opt.MaxInFlight
+		if c.direct != nil {
+			locks = mostHooked
+		}
 		s = &shard{
-			locks:  newSender(c, c.opt.MaxInFlight, false),
-			synced: newSender(c, min(c.opt.MaxInFlight, waitInFlight), true),
-			keep:   newSender(c, keepLimit, false),
+			locks:  newRoom(locks),
+			synced: newRoom(min(c.opt.MaxInFlight, waitInFlight)),
+			keep:   newRoom(keepLimit),
 		}
 		c.shards[addr] = s
 	}
@@ -167,6 +176,9 @@ func (c *Client) Close() {
 		c.drain()
 	}
 	c.await(append(c.subs.close(), c.tracking.close(), c.drained))
+	if c.direct != nil {
+		c.direct.close()
+	}
 }
 
 // await waits until all of ended are closed, at most one CommandTimeout.
@@ -182,11 +194,8 @@ func (c *Client) await(ended []<-chan struct{}) {
 	}
 }
 
-// enter notes a call, and reports whether the client is open. exit must be called in either case.
-func (c *Client) enter() bool {
-	c.live.Add(1)
-	return !c.closed.Load()
-}
+// enter notes a call, and exit its end. Whether the client is open is asked for in between.
+func (c *Client) enter() { c.live.Add(1) }
 
 func (c *Client) exit() {
 	if c.live.Add(-1) == 0 && c.closed.Load() {

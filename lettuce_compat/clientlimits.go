@@ -56,18 +56,21 @@ func limitsOf(rdb Redis) (clientLimits, error) {
 func (c *Client) ReadTimeout() time.Duration { return max(c.limits.read, 0) }
 
 // Costs says what settings of the user's client cost, a sentence for each that costs something, which begins with what
-// to set instead. replicas says whether renewals wait for replicas. Of a client that is neither a *redis.Client nor a
-// *redis.ClusterClient nothing is known, and nothing is said.
+// to set instead. replicas says whether renewals wait for replicas: without them a *redis.Client sends next to nothing itself.
+// Of a client that is neither that nor a *redis.ClusterClient nothing is known, and nothing is said.
 func (c *Client) Costs(replicas bool) []string {
 	var costs []string
+	need := underWay(c.opt.MaxInFlight, c.direct != nil, replicas)
+	if !c.limits.known || need == 0 {
+		return nil
+	}
 	switch {
-	case !c.limits.known:
 	case c.limits.holds == unlimited:
 		costs = append(costs, "set WriteTimeout on the client: without it a command that the server does not read keeps its goroutine and its connection")
 	case c.limits.holds > 0:
 		costs = append(costs, fmt.Sprintf("set ContextTimeoutEnabled on the client: without it a command that times out keeps its goroutine and its connection for up to %v", c.limits.read))
 	}
-	if need := underWay(c.opt.MaxInFlight, replicas); c.limits.known && c.limits.pool < need {
+	if c.limits.pool < need {
 		costs = append(costs, fmt.Sprintf("set PoolSize on the client to %d or more, or a lower MaxInFlight: with %d connections some commands time out in the pool", need, c.limits.pool))
 	}
 	return costs

@@ -27,7 +27,7 @@ func (c *Client) node(ctx context.Context, key string) (endpoint, error) {
 
 // noteErrors draws conclusions from the errors of a round trip: a cluster that was not known for one, and a node that
 // is dead, silent or demoted, whose keys may have another owner by now.
-func (c *Client) noteErrors(cmds []*redisCmd) {
+func (c *Client) noteErrors(cmds ...*redisCmd) {
 	stale := false
 	for _, cmd := range cmds {
 		c.noteCluster(cmd)
@@ -103,7 +103,7 @@ func (c *Client) askForCluster(ctx context.Context) error {
 		return nil
 	}
 	cmd := newRedisCmd(0, "cluster", "info")
-	_, err := c.one(ctx, c.single.keep, newRequest(cmd), time.Now(), 0)
+	_, err := c.one(ctx, c.single.keep, cmd, time.Now(), 0)
 	switch {
 	case err == nil:
 		c.foundCluster(fmt.Errorf("%w (it answers CLUSTER INFO)", ErrHiddenCluster))

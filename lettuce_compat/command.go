@@ -68,9 +68,6 @@ type Command struct {
 	Mark    time.Duration
 	MarkAs  string
 	Timeout time.Duration // 0: Options.CommandTimeout
-	// MayBeHeld: the caller cannot leave, and may be held for the client's own time limits while Redis hangs. So it
-	// may send the command itself, also on a client that ignores deadlines.
-	MayBeHeld bool
 }
 
 // LeaseLeft is Command.Mark for what is left of the lease of the unit.
@@ -84,7 +81,7 @@ func (c *Client) Do(ctx context.Context, s Command) (answer Answer) {
 	if err := c.checkCommand(&s); err != nil {
 		return Answer{Outcome: OutcomeFailed, Err: err}
 	}
-	shard := c.senders(s.Key)
+	shard := c.shardOf(s.Key)
 	to := shard.locks
 	if s.Have == HaveUnit && s.Keep > 0 {
 		to = shard.keep
@@ -93,26 +90,30 @@ func (c *Client) Do(ctx context.Context, s Command) (answer Answer) {
 	lesser := wantOf < keepOf
 	alone := s.Have == HaveUnit && s.Want <= min(s.Keep, s.Units) && !lesser && !s.Again // it needs no place
 	noted := s.Terms.Shared && s.Keep > 0 && s.LastToken > 0                             // readers beside what is kept get that, or a later one
-	cmd, left := c.script(ctx, to, s.Key, start, s.Timeout, alone && !noted, func(line string) *scriptRequest { return c.commandRequest(&s, line, start) })
-	return c.parseAnswer(&s, cmd, left)
+	cmd, left := c.script(ctx, to, s.Key, start, s.Timeout, alone && !noted, func(lined bool) *redisCmd { return c.commandCmd(&s, lined, start) })
+	answer = c.parseAnswer(&s, cmd, left)
+	if left == nil {
+		c.reuse(cmd)
+	}
+	return answer
 }
 
-// script sends what request makes for the key of the line of the lock key. While a slot moves to another server of a Cluster,
+// script sends what request makes for the lock key and its line. While a slot moves to another server of a Cluster,
 // one may have the lock and not what belongs to it (TRYAGAIN). What can do without line and fencing record (alone) is sent once
 // more, without. The others fail: a place is in the line only.
 func (c *Client) script(
-	ctx context.Context, l *sender, key string, start time.Time, timeout time.Duration, alone bool, request func(line string) *scriptRequest,
+	ctx context.Context, by room, key string, start time.Time, timeout time.Duration, alone bool, request func(lined bool) *redisCmd,
 ) (cmd *redisCmd, left error) {
-	k := request(c.line(key))
-	left = l.do(ctx, &k.request, start, timeout)
-	if alone && left == nil && hasCode(k.cmd.Err(), "TRYAGAIN") {
+	cmd = request(true)
+	left = c.do(ctx, by, cmd, start, timeout)
+	if alone && left == nil && hasCode(cmd.Err(), "TRYAGAIN") {
 		now := time.Now()
 		if remaining := cmp.Or(timeout, c.opt.CommandTimeout) - now.Sub(start); remaining > 0 {
-			k = request(key)
-			left = l.do(ctx, &k.request, now, remaining)
+			cmd = request(false)
+			left = c.do(ctx, by, cmd, now, remaining)
 		}
 	}
-	return &k.cmd, left
+	return cmd, left
 }
 
 // name is what CommandStat calls a command.
@@ -165,7 +166,7 @@ func (s *Command) of() (keepOf, wantOf int64) {
 }
 
 // kind is said, that of the terms, or what it is with other capacities.
-func (s *Command) kind(said any) any {
+func (s *Command) kind(said string) string {
 	name, own := s.Terms.kind()
 	keepOf, wantOf := s.of()
 	switch {
@@ -177,79 +178,64 @@ func (s *Command) kind(said any) any {
 	return said
 }
 
-// whats has what commands about few units say: see Command.what.
-var whats = func() (all [3 * 2 * 2 * 4]any) {
-	for i := range all {
-		all[i] = whatOf(Have(i/16), int64(i/32), int64(i/8%2), int64(i/4%2), i%4)
-	}
-	return all
-}()
-
-// what is what s says, as one argument of the script: have, keep, want, and a t for Try, an f for First, an a for Again.
-func (s *Command) what() any {
-	how := 0
-	switch {
-	case s.Try:
-		how = 1
-	case s.First:
-		how = 2
-	case s.Again:
-		how = 3
-	}
-	if max(s.Units, s.Keep, s.Want) <= 1 {
-		return whats[int64(s.Have)*16+s.Keep*8+s.Want*4+int64(how)]
-	}
-	return whatOf(s.Have, s.Units, s.Keep, s.Want, how)
-}
-
-func whatOf(have Have, units, keep, want int64, how int) any {
+// addWhat adds what s says, as one argument of the script: have, keep, want, and a t for Try, an f for First, an a for Again.
+func (s *Command) addWhat(cmd *redisCmd) {
 	var room [64]byte
 	what := append(room[:0], 'p')
-	if have != HavePlace {
-		what = strconv.AppendInt(room[:0], units, 10)
+	if s.Have != HavePlace {
+		what = strconv.AppendInt(room[:0], s.Units, 10)
 	}
-	what = strconv.AppendInt(append(what, ' '), keep, 10)
-	what = strconv.AppendInt(append(what, ' '), want, 10)
-	return string(append(what, [...]string{"", "t", "f", "a"}[how]...))
+	what = strconv.AppendInt(append(what, ' '), s.Keep, 10)
+	what = strconv.AppendInt(append(what, ' '), s.Want, 10)
+	switch {
+	case s.Try:
+		what = append(what, 't')
+	case s.First:
+		what = append(what, 'f')
+	case s.Again:
+		what = append(what, 'a')
+	}
+	cmd.addBytes(what)
 }
 
-// commandRequest is the script with its arguments, which lua/state.lua and lua/units.lua list. Arguments at the end that say
+// commandCmd is the script with its arguments, which lua/state.lua and lua/units.lua list. Arguments at the end that say
 // nothing are omitted.
-func (c *Client) commandRequest(s *Command, line string, now time.Time) *scriptRequest {
+func (c *Client) commandCmd(s *Command, lined bool, now time.Time) *redisCmd {
 	terms, script, fence := s.Terms.of(c), c.scripts().state, ""
-	if s.Terms.Fenced && line != s.Key {
+	if s.Terms.Fenced && lined {
 		fence = c.fence(s.Key)
 	}
-	var n any = strconv.FormatUint(s.N, 10)
-	since := n
-	if s.Since != s.N {
-		since = strconv.FormatUint(s.Since, 10)
+	if s.Terms.Shared {
+		script = c.scripts().units
 	}
-	var room [11]any
-	argv := append(room[:0], c.id, n, since, s.what(), terms.call, terms.text)
+	cmd := c.newScriptCmd(script, s.Key, lined, fence)
+	cmd.add(c.opt.ClientID).addUint(s.N).addUint(s.Since)
+	s.addWhat(cmd)
+	cmd.add(terms.call, terms.text)
 	switch {
 	case s.Terms.Shared:
-		script, argv = c.scripts().units, append(argv, s.kind(terms.kind))
+		cmd.add(s.kind(terms.kind))
 	case s.Keep == 0 && (s.Have != HaveNothing || s.Want == 0):
-		argv = append(argv, c.opt.Dialect.message(s.Key, NewField(c.opt.ClientID, cmp.Or(s.Since, s.N)), now), c.window(s.Key))
+		var room [512]byte
+		field := appendField(room[:0], c.opt.ClientID, cmp.Or(s.Since, s.N))
+		cmd.addBytes(c.opt.Dialect.appendMessage(field[len(field):], s.Key, field, now))
+		cmd.addBytes(c.appendWindow(room[:0], s.Key))
 	case fence != "" || s.Mark != 0: // an acquire gives back in silence: it takes the lock again immediately
-		argv = append(argv, "", "")
+		cmd.add("", "")
 	}
 	if fence != "" || s.Mark != 0 {
-		argv = append(argv, terms.record)
+		cmd.add(terms.record)
 	}
 	if s.LastToken > 0 && (fence != "" || !s.Terms.Shared) || s.Mark != 0 {
-		argv = append(argv, strconv.FormatInt(s.LastToken, 10))
+		cmd.addInt(s.LastToken)
 		if !s.Terms.Shared {
-			argv = append(argv, markMillis(s.Mark))
+			cmd.add(markMillis(s.Mark))
 		}
 	}
 	if s.Mark != 0 {
-		argv = append(argv, cmp.Or(s.MarkAs, NewField(c.opt.ClientID, s.Since)+keptSuffix))
+		cmd.add(cmp.Or(s.MarkAs, NewField(c.opt.ClientID, s.Since)+keptSuffix))
 	}
-	k := newScriptRequest(script, s.Key, line, fence, argv...)
-	k.mayBeHeld = s.MayBeHeld
-	return k
+	return cmd
 }
 
 // markMillis prints how long a mark stays: LeaseLeft is -1.

@@ -62,12 +62,13 @@ func (d Dialect) channel(key string) string {
 	return redissonName(redissonChannel, key)
 }
 
-// message is what a release publishes, as an argument of the script, so that every server sends the same bytes.
-func (d Dialect) message(key, holder string, at time.Time) string {
+// appendMessage appends what a release publishes, as an argument of the script, so that every server sends the same bytes. holder is a
+// field or an id of ours.
+func (d Dialect) appendMessage(b []byte, key string, holder []byte, at time.Time) []byte {
 	if d == DesignDocument {
-		return releaseMessage(key, holder, at)
+		return appendRelease(b, key, holder, at)
 	}
-	return "0" // Redisson knows numbers only, and 0 is "unlocked"
+	return append(b, '0') // Redisson knows numbers only, and 0 is "unlocked"
 }
 
 // Notices are the messages on release channels that announce a note and no release: of the design document's dialect,
@@ -152,7 +153,7 @@ func (d Dialect) usableOnCluster(key string) bool {
 // fence returns the key of the fencing record of key.
 func (d Dialect) fence(key string) string {
 	if d == DesignDocument {
-		return derivedKey(fencePrefix, key)
+		return string(appendDerived(nil, fencePrefix, key))
 	}
 	return redissonName(redissonToken, key)
 }

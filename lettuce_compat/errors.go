@@ -85,12 +85,22 @@ var (
 	proxyUnknown = []string{"server connection close", "deliver request fail", "upstream failure", "upstream protocol error"}
 )
 
+// lostError is why a connection of ours has ended before the reply to a command that was written on it. Whatever it says, the command
+// may have run.
+type lostError struct{ err error }
+
+func (e *lostError) Error() string { return e.err.Error() }
+func (e *lostError) Unwrap() error { return e.err }
+
 // classify sorts err. An error of a server is permanent or transient and means that the command had no effect, unless
 // a proxy has answered in its place; everything that does not say that it was never sent is classUnknown.
 func classify(err error) class {
 	is := func(target error) bool { return errors.Is(err, target) }
 	if err == nil {
 		return classNone
+	}
+	if _, written := errors.AsType[*lostError](err); written {
+		return classUnknown
 	}
 	if h, ok := errors.AsType[*handshakeError](err); ok {
 		return h.class

@@ -6,25 +6,8 @@ import (
 	"time"
 )
 
-// Queued returns the number of commands that wait for a round trip.
-func Queued(c *Client) int {
-	l := c.single.locks
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.queue)
-}
-
-// SlowAfter is how long a round trip keeps the others waiting.
-const SlowAfter = slowAfter
-
-// RoundTrips returns the round trips under way on the sender of commands: those that
-// somebody waits for, and all.
-func RoundTrips(c *Client) (live, total int) {
-	l := c.single.locks
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.awaited, l.total
-}
+// UnderWay counts the calls of go-redis under way with commands.
+func UnderWay(c *Client) int { return len(c.single.locks.all) }
 
 // Up reports whether the subscription connection is there, with at least one channel confirmed.
 func Up(c *Client) bool {
@@ -85,7 +68,7 @@ func Channel(d Dialect, key string) string { return d.channel(key) }
 func FenceKey(c *Client, key string) string { return c.fence(key) }
 
 // LineKey is the key of a lock's line.
-func LineKey(c *Client, key string) string { return c.line(key) }
+func LineKey(c *Client, key string) string { return string(appendDerived(nil, linePrefix, key)) }
 
 // Class and its values sort errors.
 type Class = class
@@ -103,17 +86,21 @@ var (
 	SentinelOptions = sentinelOptions
 	ClusterOptions  = clusterOptions
 
-	StateSource    = documentScripts.state.source
-	UnitsSource    = documentScripts.units.source
-	KeySlot        = keySlot
-	SlotNumbers    = slotNumbers
-	ReleaseMessage = releaseMessage
+	StateSource = documentScripts.state.source
+	UnitsSource = documentScripts.units.source
+	KeySlot     = keySlot
+	SlotNumbers = slotNumbers
 )
+
+// ReleaseMessage is what a release publishes.
+func ReleaseMessage(key, holder string, at time.Time) string {
+	return string(appendRelease(nil, key, []byte(holder), at))
+}
 
 // Relocate asks for the cluster's layout, as a command that fails does.
 func Relocate(c *Client) { c.relocate() }
 
-// RTT is the running mean of round roundTrips, 0 before the first.
+// RTT is the running mean of round trips, 0 before the first.
 func RTT(c *Client) time.Duration { return time.Duration(c.rtt.Load()) }
 
 // SecretWord is the word that the client's places carry.
@@ -129,7 +116,7 @@ func (w *Watch) Confirmed() bool {
 
 // UnitsArgs are the arguments of the script for s, which is not about a Mutex; its first is that of the lock.
 func UnitsArgs(c *Client, s Command) []any {
-	return c.commandRequest(&s, c.line(s.Key), time.Time{}).cmd.Cmd.Args()[3:]
+	return c.commandCmd(&s, true, time.Time{}).list()[3:]
 }
 
 // ParseUnits reads the answer v to s.

@@ -37,7 +37,7 @@ func TestWire_I1_NeverRetried(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			b := onReal(t, nil, func(o *redis.Options) { o.ReadTimeout = pace.Scale(300 * time.Millisecond) })
-			c := b.client(t, func(o *lettucecompat.Options) { o.CommandTimeout = pace.Hang })
+			c := b.client(t, func(o *lettucecompat.Options) { o.CommandTimeout = pace.Scale(300 * time.Millisecond) })
 			warm(t, c)
 			b.raw.ConfigResetStat(ctx)
 			tc.fault(b)
@@ -60,29 +60,6 @@ func TestWire_I1_NeverRetried(t *testing.T) {
 	}
 }
 
-// TestWire_I1_PipelineNeverRetried is the same for commands that share a round trip.
-func TestWire_I1_PipelineNeverRetried(t *testing.T) {
-	t.Parallel()
-	b := onReal(t, nil, func(o *redis.Options) { o.ReadTimeout = pace.Scale(300 * time.Millisecond) })
-	gate := newGate("blocker")
-	b.rdb.AddHook(gate)
-	c := b.client(t, func(o *lettucecompat.Options) { o.CommandTimeout, o.MaxInFlight = pace.Hang, 1 })
-	warm(t, c)
-	replies := gate.fill(t, c, 20)
-	b.raw.ConfigResetStat(ctx)
-	gate.before = b.net.HoldReplies
-	gate.open()
-	want(t, "the one before", (<-replies).Outcome, ok)
-	for range 20 {
-		if got := <-replies; got.Outcome != unknown {
-			t.Fatalf("%+v", got)
-		}
-	}
-	want(t, "pipelines", gate.pipelines.Load(), int64(1))
-	b.net.Heal()
-	want(t, "EVALSHA executed", b.real.Stats(t)["evalsha"], int64(21))
-}
-
 // noPooledTimers is called before a bubble in which a command waits for a connection. go-redis keeps the timers of such waits
 // in a sync.Pool, which two collections empty, and one of another bubble panics. A test that calls it is not parallel.
 func noPooledTimers() {
@@ -96,7 +73,7 @@ func TestWire_I2_WithdrawnIsCertain(t *testing.T) {
 	noPooledTimers()
 	synctest.Test(t, func(t *testing.T) {
 		b := onMini(t, func(o *redis.Options) { o.PoolSize = 1 })
-		c := b.client(t)
+		c := b.wrapped(t)
 		warm(t, c)
 		b.net.HoldReplies()
 		results := make(chan lettucecompat.Answer, 1)

@@ -18,8 +18,9 @@ func (c *Client) ForceRelease(ctx context.Context, key string, strings bool) (re
 		return nil, err
 	}
 	start := time.Now()
-	cmd, left := c.script(ctx, c.senders(key).locks, key, start, 0, true, func(line string) *scriptRequest {
-		return newScriptRequest(c.scripts().force, key, line, "", c.opt.Dialect.message(key, c.opt.ClientID, start), flag("s", strings), flag("m", c.Multi()))
+	cmd, left := c.script(ctx, c.shardOf(key).locks, key, start, 0, true, func(lined bool) *redisCmd {
+		message := string(c.opt.Dialect.appendMessage(nil, key, []byte(c.opt.ClientID), start))
+		return c.newScriptCmd(c.scripts().force, key, lined, "", message, flag("s", strings), flag("m", c.Multi()))
 	})
 	outcome, err := cmd.result(left)
 	c.observe("force", outcome, start)
@@ -57,12 +58,12 @@ func (c *Client) Take(ctx context.Context, t Taking, timeout time.Duration) (a A
 		fence = c.fence(t.Key)
 	}
 	terms := t.Terms.of(c)
-	k := newScriptRequest(c.scripts().force, t.Key, c.line(t.Key), fence, c.opt.Dialect.notice(), flag("s", t.Terms.Strings), flag("m", c.Multi()),
-		t.From, c.id, strconv.FormatUint(t.Place, 10), strconv.FormatUint(t.Unit, 10), terms.call, terms.record)
-	if a.Outcome, a.Err = c.one(ctx, c.senders(t.Key).locks, &k.request, start, timeout); a.Outcome != OutcomeOK {
+	cmd := c.newScriptCmd(c.scripts().force, t.Key, true, fence, c.opt.Dialect.notice(), flag("s", t.Terms.Strings), flag("m", c.Multi()),
+		t.From, c.opt.ClientID, strconv.FormatUint(t.Place, 10), strconv.FormatUint(t.Unit, 10), terms.call, terms.record)
+	if a.Outcome, a.Err = c.one(ctx, c.shardOf(t.Key).locks, cmd, start, timeout); a.Outcome != OutcomeOK {
 		return a
 	}
-	v, _ := k.cmd.Val().([]any)
+	v, _ := cmd.Val().([]any)
 	switch {
 	case len(v) == 1 && text(v[0]) == "gone":
 		a.Word = WordGone
@@ -79,7 +80,7 @@ func (c *Client) Take(ctx context.Context, t Taking, timeout time.Duration) (a A
 }
 
 // flag is an argument that says something to a script, or nothing: m that NUMSUB knows nothing, s that a string is a lock.
-func flag(letter string, on bool) any {
+func flag(letter string, on bool) string {
 	if on {
 		return letter
 	}

@@ -22,7 +22,10 @@ func FuzzMessage(f *testing.F) {
 	f.Add("", "", int64(0), "retry WORD 25 k")
 	f.Fuzz(func(t *testing.T, key, holder string, at int64, foreign string) {
 		at %= 1 << 50 // UnixMilli is defined for some hundred million years
-		message := releaseMessage(key, holder, time.UnixMilli(at))
+		if id, _, _ := strings.Cut(holder, ":"); checkClientID(id) != nil || strings.Trim(strings.TrimPrefix(holder, id), ":0123456789") != "" {
+			holder = "host-1-0123456789ab:7"
+		}
+		message := string(appendRelease(nil, key, []byte(holder), time.UnixMilli(at)))
 		var parts map[string]any
 		d := json.NewDecoder(strings.NewReader(message))
 		d.UseNumber()
@@ -72,7 +75,7 @@ func FuzzKey(f *testing.F) {
 	}
 	server := testredis.Start(f, "--cluster-enabled", "yes").Client(f)
 	f.Fuzz(func(t *testing.T, name string) {
-		derived := derivedKey(fencePrefix, name)
+		derived := string(appendDerived(nil, fencePrefix, name))
 		if back, ok := nameOf(derived); !ok || back != name {
 			t.Fatalf("%q becomes %q, which leads back to %q", name, derived, back)
 		}

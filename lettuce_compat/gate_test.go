@@ -2,16 +2,12 @@ package lettucecompat_test
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
-	"testing"
 
 	"github.com/redis/go-redis/v9"
-
-	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 )
 
 // gate is a go-redis hook that holds commands on one key before they are sent, and
@@ -63,18 +59,4 @@ func (g *gate) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Process
 		}
 		return next(ctx, cmds)
 	}
-}
-
-// fill occupies the only place of c's sender with a command that the gate holds, and
-// queues n more behind it. It returns where their replies arrive.
-func (g *gate) fill(t testing.TB, c *lettucecompat.Client, n int) <-chan lettucecompat.Answer {
-	t.Helper()
-	replies := make(chan lettucecompat.Answer, n+1)
-	go func() { replies <- c.Do(ctx, asks(g.key, 1)) }()
-	<-g.arrived
-	for i := range n {
-		go func() { replies <- c.Do(ctx, asks(fmt.Sprintf("key%d", i), 1)) }()
-	}
-	eventually(t, "all are queued", func() bool { return lettucecompat.Queued(c) == n })
-	return replies
 }

@@ -41,7 +41,7 @@ func (c *Client) Greet(ctx context.Context, timeout time.Duration) error {
 	if err := c.Ping(ctx, timeout); err != nil {
 		return err
 	}
-	_, err := c.one(ctx, c.single.keep, newRequest(newRedisCmd(0, "evalsha", noSuchScript, "0")), time.Now(), timeout)
+	_, err := c.one(ctx, c.single.keep, newRedisCmd(0, "evalsha", noSuchScript, "0"), time.Now(), timeout)
 	if unknownCommand(err) {
 		return err
 	}

@@ -40,8 +40,8 @@ func (c *Client) Inspect(ctx context.Context, key string, stringsAreLocks bool) 
 		return Info{}, err
 	}
 	start := time.Now()
-	cmd, left := c.script(ctx, c.senders(key).keep, key, start, 0, true, func(line string) *scriptRequest {
-		return newScriptRequest(c.scripts().inspect, key, line, c.fence(key), flag("s", stringsAreLocks))
+	cmd, left := c.script(ctx, c.shardOf(key).keep, key, start, 0, true, func(lined bool) *redisCmd {
+		return c.newScriptCmd(c.scripts().inspect, key, lined, c.fence(key), flag("s", stringsAreLocks))
 	})
 	outcome, err := cmd.result(left)
 	c.observe("inspect", outcome, start)

@@ -21,16 +21,15 @@ func QuotePattern(s string) string { return patternQuoter.Replace(s) }
 
 var patternQuoter = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
 
-// releaseMessage is what a release publishes in the design document's dialect.
-func releaseMessage(key, holder string, at time.Time) string {
-	var room [256]byte // most names are short; the string is made once, at its length
-	b := append(room[:0], `{"lockKey":`...)
+// appendRelease appends what a release publishes in the design document's dialect. holder, as checkClientID has it, needs no escape.
+func appendRelease(b []byte, key string, holder []byte, at time.Time) []byte {
+	b = append(b, `{"lockKey":`...)
 	b = appendJSON(b, key)
 	b = append(b, `,"releaseTime":`...)
 	b = strconv.AppendInt(b, at.UnixMilli(), 10)
-	b = append(b, `,"holder":`...)
-	b = appendJSON(b, holder)
-	return string(append(b, '}'))
+	b = append(b, `,"holder":"`...)
+	b = append(b, holder...)
+	return append(b, `"}`...)
 }
 
 // appendJSON appends s as a JSON string. Bytes that are not UTF-8 become U+FFFD: the channel carries the exact name,

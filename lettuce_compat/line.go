@@ -27,18 +27,13 @@ func PlaceLife(lease time.Duration) time.Duration { return min(lease, placeLife)
 // first renewal.
 func CallLease(lease time.Duration) time.Duration { return min(lease, callLease) }
 
-// line returns the key of the line of a lock.
-func (c *Client) line(key string) string {
-	return derivedKey(linePrefix, key)
-}
-
 // Listening reports whether the server has confirmed the client's own channel, so that messages arrive.
 func (c *Client) Listening() bool { return c.subs.main.listening.Load() }
 
-// window is what a script that gives back needs to know of foreign clients: how many subscriptions of the
+// appendWindow appends what a script that gives back needs to know of foreign clients: how many subscriptions of the
 // release channel of key are this client's, for a comparison with what the server counts (-1: a server does not count
 // all), and how long a lock is left to them, in ms: enough for somebody who has heard of the release to ask.
-func (c *Client) window(key string) string {
+func (c *Client) appendWindow(b []byte, key string) []byte {
 	own := int64(0)
 	switch {
 	case c.Multi() && !c.sharded():
@@ -47,8 +42,7 @@ func (c *Client) window(key string) string {
 		own = 1
 	}
 	d := min(max(2*time.Duration(c.rtt.Load()), leastWindow)+c.opt.Dialect.reaction(), mostWindow)
-	var room [24]byte
-	return string(append(append(strconv.AppendInt(room[:0], own, 10), ' '), millis(d)...))
+	return strconv.AppendInt(append(strconv.AppendInt(b, own, 10), ' '), inMillis(d), 10)
 }
 
 // noteRefusal warns of a message that was refused; 0: none was. It reports whether an answer can say so.
@@ -63,11 +57,12 @@ func (c *Client) noteRefusal(refusal int64) bool {
 	return false
 }
 
-// millis prints a duration in milliseconds, rounded up: Redis must never end a lease before its holder thinks that it
+// inMillis is a duration in milliseconds, rounded up: Redis must never end a lease before its holder thinks that it
 // ends. At least 1, since 0 would delete the key.
-func millis(d time.Duration) string {
-	return strconv.FormatInt(max(1, int64((d+time.Millisecond-1)/time.Millisecond)), 10)
-}
+func inMillis(d time.Duration) int64 { return max(1, int64((d+time.Millisecond-1)/time.Millisecond)) }
+
+// millis prints it.
+func millis(d time.Duration) string { return strconv.FormatInt(inMillis(d), 10) }
 
 // fromMillis turns the answer of PTTL into a duration, negative for no end.
 func fromMillis(ms int64) time.Duration {

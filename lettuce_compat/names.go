@@ -72,7 +72,11 @@ func checkClientID(id string) error {
 // that a late command of an earlier grant never touches a later one.
 func NewField(clientID string, n uint64) string {
 	var room [maxClientID + 21]byte // of any number; ours have 16 digits
-	return string(strconv.AppendUint(append(append(room[:0], clientID...), ':'), n, 10))
+	return string(appendField(room[:0], clientID, n))
+}
+
+func appendField(b []byte, clientID string, n uint64) []byte {
+	return strconv.AppendUint(append(append(b, clientID...), ':'), n, 10)
 }
 
 // ParseField splits a field made by NewField for a number from FirstNumber to LastNumber. ok is false for foreign
@@ -99,7 +103,7 @@ const (
 	linePrefix  = "anteroom:line:"
 )
 
-// derivedKey derives the key of what belongs to a lock: prefix says what. It lies in the lock's own slot for every
+// appendDerived appends the key of what belongs to a lock: prefix says what. It lies in the lock's own slot for every
 // name, because a script may touch one slot only, and no two names share one:
 //
 //	name with a valid tag      a{t}b  → anteroom:line:tag:a{t}b    the tag stays the first one
@@ -108,15 +112,16 @@ const (
 //
 // A valid tag is the text between the first '{' and the first '}' after it, if it is not empty. The three forms
 // differ after the prefix: "tag:", one brace pair at the end, or a brace pair before a colon.
-func derivedKey(prefix, name string) string {
+func appendDerived(b []byte, prefix, name string) []byte {
+	b = append(b, prefix...)
 	if name != "" && !strings.ContainsAny(name, "{}") {
-		return prefix + "{" + name + "}"
+		return append(append(append(b, '{'), name...), '}')
 	}
 	if _, ok := hashTag(name); ok {
-		return prefix + "tag:" + name
+		return append(append(b, "tag:"...), name...)
 	}
 	number := slotNumbers()[keySlot(name)]
-	return prefix + "{" + strconv.FormatUint(uint64(number), 10) + "}:" + name
+	return append(append(strconv.AppendUint(append(b, '{'), uint64(number), 10), "}:"...), name...)
 }
 
 // hashTag returns the part of key that decides its slot, and whether there is one.

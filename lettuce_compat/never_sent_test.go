@@ -1,8 +1,10 @@
 package lettucecompat_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"net"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,9 +19,10 @@ var errNo = errors.New("no")
 // refusing is a hook that refuses what is to be sent: in one of the ways that a hook can.
 type refusing struct {
 	on      bool
-	takes   bool // it reads the arguments first, as a tracing hook does
-	after   bool // it refuses what was sent already
-	quietly bool // of a pipeline: it says so on no command
+	takes   bool  // it reads the arguments first, as a tracing hook does
+	after   bool  // it refuses what was sent already
+	with    error // errNo if nil
+	quietly bool  // of a pipeline: it says so on no command
 }
 
 func (r *refusing) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -35,7 +38,7 @@ func (r *refusing) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		if r.after {
 			_ = next(ctx, cmd)
 		}
-		return errNo
+		return cmp.Or(r.with, errNo)
 	}
 }
 
@@ -143,6 +146,9 @@ func TestWire_I2_SentIsNeverFailed(t *testing.T) {
 	for name, h := range map[string]*refusing{
 		"its answer is replaced by an error": {after: true},
 		"its arguments were taken by a hook": {takes: true},
+		"a hook could not dial elsewhere":    {after: true, with: &net.OpError{Op: "dial", Err: errNo}},
+		"a hook was refused elsewhere":       {after: true, with: answer("READONLY elsewhere")},
+		"a script is not known elsewhere":    {after: true, with: answer("NOSCRIPT elsewhere")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := onMini(t)
@@ -151,6 +157,9 @@ func TestWire_I2_SentIsNeverFailed(t *testing.T) {
 			warm(t, c) // a connection is greeted through the hooks, too
 			h.on = true
 			for what, got := range everything(c) {
+				if h.with != nil && what == "renew with replicas" {
+					continue // go-redis sends it
+				}
 				if got.o != lettucecompat.OutcomeUnknown {
 					t.Errorf("%s: %v, %v, want unknown", what, got.o, got.err)
 				}

@@ -57,7 +57,7 @@ func TestNewRefuses(t *testing.T) {
 func TestCosts_OfNoWriteDeadline(t *testing.T) {
 	t.Parallel()
 	for timeout, costs := range map[time.Duration]int{0: 0, -1: 0, -2: 1} {
-		rdb := redis.NewClient(&redis.Options{WriteTimeout: timeout, ContextTimeoutEnabled: true, PoolSize: 100})
+		rdb := redis.NewClusterClient(&redis.ClusterOptions{WriteTimeout: timeout, ContextTimeoutEnabled: true, PoolSize: 100})
 		defer rdb.Close()
 		want(t, fmt.Sprint("WriteTimeout ", int64(timeout)), len(newClient(t, rdb).Costs(false)), costs)
 	}

@@ -17,7 +17,8 @@ import (
 //
 // The settings, of which pool_size, read_timeout and max_retries in the URL win:
 //
-//	ContextTimeoutEnabled   on: an uncontended lock needs no second goroutine
+//	ContextTimeoutEnabled   on: what go-redis sends of a Client keeps no goroutine beyond its time
+//	                        limit
 //	ReadTimeout             2 × CommandTimeout, at least 2 s: a connection whose answer
 //	                        nobody awaits any more comes back soon
 //	PoolSize                as many as may be under way, and at least go-redis' default
@@ -61,14 +62,16 @@ type settings struct {
 func settingsFor(opt Options) settings {
 	return settings{
 		read: max(2*cmp.Or(opt.CommandTimeout, DefaultCommandTimeout), 2*time.Second),
-		pool: underWay(cmp.Or(opt.MaxInFlight, DefaultMaxInFlight), true),
+		pool: underWay(cmp.Or(opt.MaxInFlight, DefaultMaxInFlight), false, true),
 	}
 }
 
-// underWay is how many round trips a Client has under way to one node at a time, those that nobody awaits any more left
-// out. replicas: also renewals that wait for replicas.
-func underWay(maxInFlight int, replicas bool) int {
-	n := maxInFlight + keepLimit
+// underWay is how many round trips go-redis has under way for a Client to one node at a time, those that nobody awaits any more
+// left out. direct: scripts do not travel by go-redis. replicas: also renewals that wait for replicas, which do.
+func underWay(maxInFlight int, direct, replicas bool) (n int) {
+	if !direct {
+		n = maxInFlight + keepLimit
+	}
 	if replicas {
 		n += min(maxInFlight, waitInFlight)
 	}

@@ -56,24 +56,25 @@ func TestOpen_Settings(t *testing.T) {
 			opt   lettucecompat.Options
 			pool  int
 			read  time.Duration
-			costs int
+			costs int // of a cluster
+			alone int // of one server
 		}{
-			{"", lettucecompat.Options{}, 32, 2 * time.Second, 0},
-			{"", lettucecompat.Options{MaxInFlight: 100, CommandTimeout: 5 * time.Second}, 116, 10 * time.Second, 0},
-			{"", lettucecompat.Options{MaxInFlight: 1, CommandTimeout: 10 * time.Millisecond}, 10, 2 * time.Second, 0},
-			{"?pool_size=7&read_timeout=300ms", lettucecompat.Options{}, 7, 300 * time.Millisecond, 1},
-			{"?max_active_conns=31", lettucecompat.Options{}, 32, 2 * time.Second, 1},
+			{"", lettucecompat.Options{}, 32, 2 * time.Second, 0, 0},
+			{"", lettucecompat.Options{MaxInFlight: 100, CommandTimeout: 5 * time.Second}, 116, 10 * time.Second, 0, 0},
+			{"", lettucecompat.Options{MaxInFlight: 1, CommandTimeout: 10 * time.Millisecond}, 10, 2 * time.Second, 0, 0},
+			{"?pool_size=7&read_timeout=300ms", lettucecompat.Options{}, 7, 300 * time.Millisecond, 1, 1},
+			{"?max_active_conns=31", lettucecompat.Options{}, 32, 2 * time.Second, 1, 0},
 		} {
 			client := opened(t, form+c.query, c.opt)
 			var got string
-			least := 10 * cpus
+			least, expected := 10*cpus, c.alone
 			switch r := client.(type) {
 			case *redis.Client:
 				o := r.Options()
 				got = fmt.Sprint(o.ContextTimeoutEnabled, o.DisableIdentity, o.DialerRetries, o.MaxRetries, o.PoolSize, o.ReadTimeout, o.MaintNotificationsConfig.Mode)
 			case *redis.ClusterClient:
 				o := r.Options()
-				least = 5 * cpus
+				least, expected = 5*cpus, c.costs
 				got = fmt.Sprint(o.ContextTimeoutEnabled, o.DisableIdentity, o.DialerRetries, max(o.MaxRetries, 0), o.PoolSize, o.ReadTimeout, o.MaintNotificationsConfig.Mode)
 			}
 			pool := c.pool
@@ -86,7 +87,7 @@ func TestOpen_Settings(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if costs := lc.Costs(true); len(costs) != c.costs {
+			if costs := lc.Costs(true); len(costs) != expected {
 				t.Errorf("%s: %q", form+c.query, costs)
 			}
 			lc.Close()
@@ -94,7 +95,7 @@ func TestOpen_Settings(t *testing.T) {
 	}
 }
 
-// TestCosts: what a client of the user's own costs, in words that say what to set.
+// TestCosts: what a client of the user's own costs, in words that say what to set. One for one server sends only what waits for replicas.
 func TestCosts(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -102,12 +103,14 @@ func TestCosts(t *testing.T) {
 		replicas bool
 		words    []string
 	}{
-		{redis.NewClient(&redis.Options{PoolSize: 24, ContextTimeoutEnabled: true}), false, nil},
-		{redis.NewClient(&redis.Options{PoolSize: 23, ContextTimeoutEnabled: true}), false, []string{"set PoolSize on the client to 24 or more"}},
-		{redis.NewClient(&redis.Options{PoolSize: 31, ContextTimeoutEnabled: true}), true, []string{"set PoolSize on the client to 32 or more"}},
-		{redis.NewClient(&redis.Options{PoolSize: 24, ReadTimeout: 7 * time.Second}), false, []string{"its connection for up to 7s"}},
-		{redis.NewClient(&redis.Options{PoolSize: 1}), false, []string{"set ContextTimeoutEnabled ", "set PoolSize "}},
+		{redis.NewClient(&redis.Options{PoolSize: 1}), false, nil},
+		{redis.NewClient(&redis.Options{PoolSize: 8, ContextTimeoutEnabled: true}), true, nil},
+		{redis.NewClient(&redis.Options{PoolSize: 7, ContextTimeoutEnabled: true}), true, []string{"set PoolSize on the client to 8 or more"}},
+		{redis.NewClient(&redis.Options{PoolSize: 8, ReadTimeout: 7 * time.Second}), true, []string{"its connection for up to 7s"}},
 		{redis.NewClusterClient(&redis.ClusterOptions{PoolSize: 24, ContextTimeoutEnabled: true}), false, nil},
+		{redis.NewClusterClient(&redis.ClusterOptions{PoolSize: 23, ContextTimeoutEnabled: true}), false, []string{"set PoolSize on the client to 24 or more"}},
+		{redis.NewClusterClient(&redis.ClusterOptions{PoolSize: 31, ContextTimeoutEnabled: true}), true, []string{"set PoolSize on the client to 32 or more"}},
+		{redis.NewClusterClient(&redis.ClusterOptions{PoolSize: 24, ReadTimeout: 7 * time.Second}), false, []string{"its connection for up to 7s"}},
 		{redis.NewClusterClient(&redis.ClusterOptions{PoolSize: 1}), false, []string{"set ContextTimeoutEnabled ", "set PoolSize "}},
 		{struct{ redis.UniversalClient }{redis.NewClient(&redis.Options{})}, true, nil},
 	} {

@@ -24,13 +24,12 @@ func (panickingHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.P
 	return next
 }
 
-// TestAPanicOfAHookEndsTheProcess: on the goroutine of a caller that carries its call as on
-// one of the sender. A caller that recovers would leave its lock in a state that nobody ends.
+// TestAPanicOfAHookEndsTheProcess: it is not on the goroutine of the caller. A caller that recovers would leave its lock in a state that nobody ends.
 func TestAPanicOfAHookEndsTheProcess(t *testing.T) {
 	t.Parallel()
 	const asChild = "ANTEROOM_TEST_PANIC"
 	if os.Getenv(asChild) != "" {
-		b := onMini(t, mindful)
+		b := onMini(t)
 		b.rdb.AddHook(panickingHook{})
 		c := b.client(t)
 		func() {

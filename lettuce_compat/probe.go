@@ -14,7 +14,7 @@ import (
 // Ping asks whether a server answers, within timeout (0: Options.CommandTimeout). On a cluster any master may answer.
 func (c *Client) Ping(ctx context.Context, timeout time.Duration) error {
 	start := time.Now()
-	outcome, err := c.one(ctx, c.single.keep, newRequest(newRedisCmd(0, "ping")), start, timeout)
+	outcome, err := c.one(ctx, c.single.keep, newRedisCmd(0, "ping"), start, timeout)
 	c.observe("ping", outcome, start)
 	return err
 }
@@ -56,8 +56,8 @@ func (c *Client) rehearse(ctx context.Context, r RehearseRequest, step string) e
 	if r.Replicas {
 		replicas = "1"
 	}
-	cmd, left := c.script(ctx, c.senders(r.Key).locks, r.Key, start, r.Timeout, true, func(line string) *scriptRequest {
-		return newScriptRequest(c.scripts().rehearse, r.Key, line, fence,
+	cmd, left := c.script(ctx, c.shardOf(r.Key).locks, r.Key, start, r.Timeout, true, func(lined bool) *redisCmd {
+		return c.newScriptCmd(c.scripts().rehearse, r.Key, lined, fence,
 			step, c.opt.Dialect.channel(r.Key), ownPrefix+c.opt.ClientID, replicas, flag("s", r.Strings))
 	})
 	outcome, err := cmd.result(left)
@@ -100,7 +100,7 @@ func (c *Client) probe(ctx context.Context) (Outcome, error) {
 	}
 	timer := time.NewTimer(c.opt.CommandTimeout)
 	defer timer.Stop()
-	outcome, err := c.one(ctx, c.single.keep, newRequest(newRedisCmd(0, "publish", s.own.name, probePrefix+nonce)), time.Now(), 0)
+	outcome, err := c.one(ctx, c.single.keep, newRedisCmd(0, "publish", s.own.name, probePrefix+nonce), time.Now(), 0)
 	if redis.IsPermissionError(err) {
 		return OutcomeGone, nil // Rehearse reports it, and commands warn: see WarnPublishRefused
 	}

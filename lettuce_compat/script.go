@@ -4,6 +4,7 @@ import (
 	"crypto/sha1"
 	"embed"
 	"encoding/hex"
+	"slices"
 )
 
 //go:embed lua
@@ -32,17 +33,19 @@ func newScripts(channels, dialect string) *scripts {
 // script is a Lua source and the digest by which a server that has loaded it knows it. Immutable.
 type script struct {
 	source string
-	sha    any // a string, as an argument of a command
+	sha    string
 }
 
 // newScript reads the script of that name, behind the prelude that all share, what its dialect says and, where it has
 // to do with the line, what those share. Each function costs a call some of Redis' time, so the batches that renew
 // and check do without.
 func newScript(channels, dialect, name string) *script {
-	parts := []string{"prelude", channels, dialect, "line", name}
+	parts := []string{channels, dialect, "prelude", dialect + "_tokens", "line", name}
 	switch name {
+	case "state":
+		parts = slices.Insert(parts, 2, "alone")
 	case "rehearse", "renew":
-		parts = []string{"prelude", channels, dialect, name}
+		parts = []string{channels, dialect, "prelude", dialect + "_tokens", name}
 	case "renewunits", "status":
 		parts = []string{"prelude", name}
 	}
@@ -55,43 +58,23 @@ func newScript(channels, dialect, name string) *script {
 	return &script{source: source, sha: hex.EncodeToString(sum[:])}
 }
 
-// scriptRequest is a request with one script, in one piece with all that it needs on its way: its command, the
-// arguments, and the round trip that it may begin. It is made anew each time: go-redis may still read what was
-// abandoned, and a hook may keep a command and its context for as long as it likes.
-type scriptRequest struct {
-	request
-	cmd  redisCmd
-	list [1]*redisCmd // request.cmds
-	args [15]any      // of the command, as far as there is room: all but a last token and a mark
-}
+// load is the command that stores s on a node for good: servers from 7.4 on forget, in time, the scripts that came by EVAL.
+func (s *script) load() *redisCmd { return newRedisCmd(0, "script", "load", s.source) }
 
-// newScriptRequest makes one of s about the lock key; line is the key of its line, or key again to do without it and the fencing
-// record, and fence the key of that, empty where the script does not need it. argv are strings already, so that nothing depends on how a client
-// prints numbers.
-func newScriptRequest(s *script, key, line, fence string, argv ...any) *scriptRequest {
-	k := new(scriptRequest)
-	args := append(k.args[:0], "evalsha", s.sha, 2, key, line)
-	if fence != "" && line != key {
-		args[2] = 3
-		args = append(args, fence)
+// newScriptCmd makes a command with s about the lock key, its line and, if that is not empty, its fencing record; or, not lined, about
+// the lock alone, which then stands in place of its line.
+func (c *Client) newScriptCmd(s *script, key string, lined bool, fence string, argv ...string) *redisCmd {
+	if !lined {
+		return c.scriptCmd(s, 2, key).add(key, key).add(argv...)
 	}
-	k.cmd.setScript(s, key, append(args, argv...))
-	k.list[0] = &k.cmd
-	k.cmds = k.list[:]
-	return k
-}
-
-// batchArgs begins the arguments of a script about many locks; most is their number in the common case. They are
-// written where they are sent from, without a list of keys and one of values before: that was a sixth of what a
-// renewal left to the collector.
-func batchArgs(s *script, keys, most int) []any {
-	return append(make([]any, 0, 3+most), "evalsha", s.sha, keys)
-}
-
-// newBatchCmd is the command of newScriptRequest for arguments that are complete. All are strings but the number
-// of keys.
-func newBatchCmd(s *script, key string, args []any) *redisCmd {
-	c := new(redisCmd)
-	c.setScript(s, key, args)
-	return c
+	keys := 2
+	if fence != "" {
+		keys = 3
+	}
+	var room [256]byte // most names are short
+	cmd := c.scriptCmd(s, keys, key).add(key).addBytes(appendDerived(room[:0], linePrefix, key))
+	if fence != "" {
+		cmd.add(fence)
+	}
+	return cmd.add(argv...)
 }

@@ -40,7 +40,7 @@ type Terms struct {
 type termsText struct {
 	client                   *Client
 	multi                    bool
-	call, text, record, kind any // strings, as arguments of a command
+	call, text, record, kind string
 }
 
 // of returns the text for c.

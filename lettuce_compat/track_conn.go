@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
 // trackRefusal is why a server cannot be asked to track, until somebody changes it.
@@ -49,7 +48,7 @@ func (t *tracker) connect() (*trackConn, error) {
 		return nil, err
 	}
 	c := &trackConn{ended: make(chan struct{})}
-	opt := *user.Options()
+	opt := lone(user)
 	dial, hello := opt.Dialer, opt.OnConnect
 	opt.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dial(ctx, network, addr)
@@ -82,11 +81,7 @@ func (t *tracker) connect() (*trackConn, error) {
 		}
 		return err
 	}
-	opt.Protocol, opt.ContextTimeoutEnabled, opt.Limiter = 3, true, nil
-	opt.PoolSize, opt.MaxActiveConns, opt.MinIdleConns, opt.PipelinePoolSize = 1, 1, 0, -1
-	opt.MaxRetries, opt.DialerRetries, opt.ConnMaxIdleTime, opt.ConnMaxLifetime = -1, 1, -1, -1
-	opt.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	opt.ClientSideCacheConfig, opt.ClientSideCache, opt.PushNotificationProcessor, opt.AutoPipelineOptions = nil, nil, nil, nil
+	opt.Protocol = 3
 	c.rdb = redis.NewClient(&opt)
 	c.rdb.AddHook(quietDial{})
 	if err := c.rdb.Ping(ctx).Err(); err != nil {
@@ -191,13 +186,6 @@ func (c *tappedConn) SetDeadline(t time.Time) error {
 }
 func (c *tappedConn) Close() error { return errors.Join(c.rest.Close(), c.Conn.Close()) }
 
-const (
-	maxReply    = 64 << 20  // bytes of a value
-	maxElements = 1 << 20   // of an array
-	maxDepth    = 8         // of arrays in arrays
-	spareRoom   = 128 << 10 // bytes that are made for what is still to come
-)
-
 // frame is one value in RESP3.
 type frame struct {
 	r     *bufio.Reader
@@ -205,7 +193,7 @@ type frame struct {
 	texts [][]byte // the strings in it, in order
 }
 
-// value reads a value, in depth others, and returns its first byte. The other side may be anybody.
+// value reads a value, in depth others, and returns its first byte. The other side may be anybody: see resp.go.
 func (f *frame) value(depth int) (kind byte, err error) {
 	line, err := f.r.ReadSlice('\n')
 	if err != nil {

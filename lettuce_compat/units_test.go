@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/anteroom/anteroom/internal/pace"
@@ -435,11 +433,14 @@ func TestUnits_S22_ContendedOnce(t *testing.T) {
 func TestUnits_P14_WithoutTheLine(t *testing.T) {
 	t.Parallel()
 	b := onMini(t)
+	moves := &refusal{text: "TRYAGAIN Multiple keys request during rehashing of slot"}
+	moves.off.Store(true)
+	b.rdb.AddHook(moves)
 	a, w := b.unitsPeer(t, "a", rwTerms), b.unitsPeer(t, "w", rwTerms)
 	a.writes()
 	w.wants("write", waits, w.units(0, 0, all))
 	a.contended()
-	b.rdb.AddHook(&refusal{text: "TRYAGAIN Multiple keys request during rehashing of slot"})
+	moves.off.Store(false)
 	want(t, "contended", a.wants("shrink", has, a.units(all, 1, 1)).Contended, true)
 	want(t, "its record", strings.Fields(b.hash(t, "k")["a"])[3], "1")
 	a.terms = fencedRWTerms
@@ -812,35 +813,4 @@ func TestUnits_I3_FullMemoryAndMissingRights(t *testing.T) {
 	before := b.dump("k")
 	want(t, "without PEXPIRE beside a holder", c.Do(ctx, c.units(0, 0, 1)).Outcome, failed)
 	want(t, "value", b.dump("k"), before)
-}
-
-// TestUnits_S16_RenewalsShareRoundTrips: those of many keys, whose callers come together.
-func TestUnits_S16_RenewalsShareRoundTrips(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b, roundTrips := onMini(t), &roundTripCount{}
-		b.rdb.AddHook(roundTrips)
-		p := newPeer(t, b.rdb, "p")
-		p.terms = rwTerms
-		const keys = 100
-		var renewals []lettucecompat.Command
-		for i := range keys {
-			p.key = fmt.Sprint("k", i)
-			p.reads()
-			renewals = append(renewals, p.units(1, 1, 1))
-		}
-		roundTrips.all, roundTrips.asked, roundTrips.delay = 0, 0, lettucecompat.SlowAfter/2
-		var wg sync.WaitGroup
-		for _, s := range renewals {
-			wg.Go(func() {
-				if got := p.Do(ctx, s); got.Word != has {
-					t.Errorf("%+v", got)
-				}
-			})
-		}
-		wg.Wait()
-		if roundTrips.asked != keys || roundTrips.all > 5 {
-			t.Errorf("%d round trips for %d renewals", roundTrips.all, roundTrips.asked)
-		}
-	})
 }

@@ -21,11 +21,10 @@ type waitFor struct {
 func (c *Client) extendSynced(ctx context.Context, r Renewal, now time.Time, limit time.Duration) RenewReply {
 	w := &waitFor{replicas: r.Replicas, timeout: r.ReplicaTimeout}
 	cmd := c.renewCmd([]Renewal{r})
-	k := &request{cmds: []*redisCmd{cmd}, wait: w}
-	left := c.senders(r.Key).synced.do(ctx, k, now, limit+w.timeout)
+	left := c.doSynced(ctx, c.shardOf(r.Key).synced, cmd, w, now, limit+w.timeout)
 	reply := parseRenewal(r, cmd.item(left, 0, 1))
 	if reply.Outcome != OutcomeFailed || cmd.sent() {
-		reply.SentAt = k.sentAt
+		reply.SentAt = cmd.sentAt
 	}
 	if reply.Outcome != OutcomeOK || w.err == nil && w.synced >= r.Replicas {
 		return reply
@@ -64,7 +63,7 @@ func (c *Client) sendWait(ctx context.Context, cmd *redisCmd, w *waitFor) {
 			cmd.again()
 		case !loaded:
 			loaded = true
-			c.load(ctx, node, cmd.script)
+			process(ctx, node, cmd.script.load())
 			cmd.again()
 		default: // it may not be loaded, or another node owns the slot by now
 			cmd.asEval()

@@ -80,9 +80,14 @@ func (c *Client) Subscribe() {
 }
 
 // StopListening ends the subscription connection and those of Track for good and waits for their goroutines, at most one
-// CommandTimeout; commands continue. Waiting for a release then works by polling. It is for an owner that closes while holds are left,
-// whose late releases must still be sent.
-func (c *Client) StopListening() { c.await(append(c.subs.close(), c.tracking.close())) }
+// CommandTimeout; commands continue, on connections that are not kept. Waiting for a release then works by polling. It is for an
+// owner that closes while holds are left, whose late releases must still be sent.
+func (c *Client) StopListening() {
+	c.await(append(c.subs.close(), c.tracking.close()))
+	if c.direct != nil {
+		c.direct.keepNothing()
+	}
+}
 
 // Reconnect drops the subscription connection, signals every watch, and makes a new connection, whose confirmations
 // signal them again. While one is being made already it only signals.

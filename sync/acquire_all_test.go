@@ -53,12 +53,13 @@ func TestAcquireAll(t *testing.T) {
 // no other key. While one is waited for those before it are held, and those after it are not asked for.
 func TestAcquireAll_S10_OneCommandPerKey(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
-		rdb, sent := s.client(), &said{}
+		rdb, sent := s.client(), &said{off: true}
+		rdb.AddHook(sent)
 		m, _ := manager(t, rdb, anteroom.Config{})
 		other, _ := manager(t, s.client(), anteroom.Config{})
 		ok(t, acquire(t, m.Mutex("warm")).Release(bg))
 		taken := acquire(t, other.Mutex("b"))
-		rdb.AddHook(sent)
+		sent.off = false
 		got := make(chan *anteroom.HoldSet, 1)
 		go func() {
 			set, err := m.AcquireAll(bg, "b", "\xff", "B", "é", "a\x00", "9", "a", "10")

@@ -1,9 +1,11 @@
 package anteroom_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"math"
+	"net"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -31,8 +33,7 @@ func (s *embedded) mindfulClient() *redis.Client {
 	return c
 }
 
-// TestUncontendedLockCosts: exactly two commands and a bounded number of allocations
-// beside go-redis' own, which lettuce_compat's TestUncontendedPairCosts counts.
+// TestUncontendedLockCosts: exactly two commands and a bounded number of allocations.
 func TestUncontendedLockCosts(t *testing.T) {
 	s := testredis.Start(t)
 	var renewals atomic.Int64 // a hold that a loaded machine makes old is renewed, and tracked
@@ -54,7 +55,7 @@ func TestUncontendedLockCosts(t *testing.T) {
 		t.Errorf("%d renewals of %d holds", n, tries*(runs+1))
 	}
 	t.Logf("%.0f allocations a pair", allocs)
-	if allocs > 40 {
+	if allocs > 16 { // 7, and what a sync.Pool drops with -race
 		t.Errorf("%.0f allocations a pair", allocs)
 	}
 }
@@ -145,9 +146,11 @@ func TestLaterAttemptsAreCarriedToo(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		s.HSet("k", "foreign", "1") // who calls nobody
 		s.SetTTL("k", time.Hour)
-		rdb := s.mindfulClient()
 		seen := &stacks{}
-		rdb.AddHook(seen)
+		o := *s.client().Options()
+		o.Dialer = seen.dialer(s.net.Dial)
+		rdb := redis.NewClient(&o)
+		t.Cleanup(func() { _ = rdb.Close() })
 		m, _ := manager(t, rdb, anteroom.Config{})
 		mu := m.Mutex("k")
 		done := make(chan struct{})
@@ -163,27 +166,33 @@ func TestLaterAttemptsAreCarriedToo(t *testing.T) {
 	})
 }
 
-// stacks is a go-redis hook that notes who sends scripts.
+// stacks notes who writes scripts to connections.
 type stacks struct {
 	mu   sync.Mutex
 	list []string // guarded by mu
 }
 
-func (s *stacks) DialHook(next redis.DialHook) redis.DialHook { return next }
+type dialer func(ctx context.Context, network, addr string) (net.Conn, error)
 
-func (s *stacks) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
+func (s *stacks) dialer(dial dialer) dialer {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := dial(ctx, network, addr)
+		return noted{c, s}, err
+	}
 }
 
-func (s *stacks) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		if cmd.Name() == "evalsha" {
-			s.mu.Lock()
-			s.list = append(s.list, string(debug.Stack()))
-			s.mu.Unlock()
-		}
-		return next(ctx, cmd)
+type noted struct {
+	net.Conn
+	by *stacks
+}
+
+func (n noted) Write(b []byte) (int, error) {
+	if bytes.Contains(b, []byte("evalsha")) {
+		n.by.mu.Lock()
+		n.by.list = append(n.by.list, string(debug.Stack()))
+		n.by.mu.Unlock()
 	}
+	return n.Conn.Write(b)
 }
 
 func (s *stacks) forget() []string {

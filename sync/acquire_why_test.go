@@ -136,6 +136,7 @@ func TestWhy_ThisProcessHasTheLock(t *testing.T) {
 		for net.Waiting() > 0 {
 			time.Sleep(time.Millisecond)
 		}
+		time.Sleep(10 * time.Millisecond) // other commands pass that connection
 		ok(t, before.Release(bg))
 		s.settle()
 		h := isIn(t, got)

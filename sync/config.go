@@ -75,16 +75,13 @@ type Config struct {
 	// abandoned then, even if the client's own timeouts are longer, and a caller of
 	// TryLock, TryAcquire or Unlock waits no longer than about this, a try that comes while
 	// the release before it has no answer, and Unlock, RUnlock and Weighted.Release of an
-	// RWMutex or a Semaphore, twice as long. There is one
-	// exception, in an outage, with a client that lacks ContextTimeoutEnabled: one
-	// Lock or Unlock for each Redis node may wait for the client's ReadTimeout, if that
-	// is at most five times this, and once more where it has to connect. From 1 ms to
-	// 1 minute. Defaults to min(LeaseTime/6, 1 s) of the lock's LeaseTime.
+	// RWMutex or a Semaphore, twice as long. From 1 ms to 1 minute. Defaults to min(LeaseTime/6, 1 s) of the lock's LeaseTime.
 	CommandTimeout time.Duration
 
 	// MaxInFlight bounds the commands that acquire and release, under way together
-	// to one Redis node; commands beyond it share round trips. Where round trips are
-	// short fewer are used. From 1 to 1024. Defaults to 16.
+	// to one Redis node, where the client sends them: a ClusterClient, or one that is
+	// wrapped. Those of a *redis.Client travel together on connections of the Manager,
+	// two at most, and are not bounded. From 1 to 1024. Defaults to 16.
 	MaxInFlight int
 
 	// RenewalInFlight bounds the batches of renewals under way together to one

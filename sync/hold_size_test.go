@@ -17,8 +17,8 @@ func TestHeld_Sizes(t *testing.T) {
 		size, most uintptr
 	}{
 		{"Mutex", unsafe.Sizeof(Mutex{}), 48},
-		{"lock.Key, with its queue.Synchronizer and its conversation", unsafe.Sizeof(lock.Key{}), 728},
-		{"lock.Held", unsafe.Sizeof(lock.Held{}), 128},
+		{"lock.Key, with its queue.Synchronizer and its conversation", unsafe.Sizeof(lock.Key{}), 696},
+		{"lock.Held", unsafe.Sizeof(lock.Held{}), 112},
 		{"renewal.Lease", unsafe.Sizeof(renewal.Lease{}), 112},
 		{"tenure, with its lock.Owner", unsafe.Sizeof(tenure{}), 160},
 		{"Hold", unsafe.Sizeof(Hold{}), 48},

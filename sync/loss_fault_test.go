@@ -2,6 +2,7 @@ package anteroom_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"sync"
 	"testing"
@@ -79,13 +80,14 @@ func TestAnswerOfAnAcquireIsLost(t *testing.T) {
 
 func TestAnswerOfAnAcquireComesLaterThanTheTimeout(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
-		rdb := s.client()
-		m, _ := manager(t, rdb, anteroom.Config{})
+		m, _ := manager(t, s.client(), anteroom.Config{})
 		mu := m.Mutex("k")
-		s.net.Delay(time.Millisecond) // so that all are under way together
+		pass(m.Mutex("warm"))
+		s.net.Delay(20 * time.Millisecond)
 		var wg sync.WaitGroup
-		for range 8 { // so many connections are open and idle then
-			wg.Go(func() { ok(t, rdb.Ping(bg).Err()) })
+		for range 2 { // both connections are open then: the second one passes the first
+			wg.Go(func() { pass(m.Mutex(rand.Text())) })
+			time.Sleep(10 * time.Millisecond)
 		}
 		wg.Wait()
 		s.net.Heal()

@@ -181,5 +181,7 @@ func TestOutage_WithALongCommandTimeout(t *testing.T) {
 		if n := len(rec.of(observe.EventUnavailable)); n > 1 {
 			t.Errorf("one outage was reported %d times", n)
 		}
+		s.net.Heal()
+		s.net.CloseAll() // what is under way need not wait for its time limit
 	})
 }

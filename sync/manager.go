@@ -60,8 +60,8 @@ type Redis interface {
 // Close when it is not needed any more, and then close rdb.
 //
 // It does not ask Redis: a server that is unreachable or refuses the password shows when a lock
-// is acquired, or by Ping. Settings of rdb that cost something, such as a PoolSize below
-// what MaxInFlight needs, are reported once, in log records at Debug level. A client whose
+// is acquired, or by Ping. Settings of a ClusterClient that cost something, such as a PoolSize
+// below what MaxInFlight needs, are reported once, in log records at Debug level. A client whose
 // options cannot be read, because it is wrapped, is taken as it is.
 func NewManager(rdb Redis, cfg Config) (*Manager, error) {
 	m, err := newManager("new manager", rdb, cfg)

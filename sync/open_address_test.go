@@ -268,7 +268,7 @@ func TestNewManager_SaysWhatTheClientCosts(t *testing.T) {
 			{31, true, anteroom.Config{Defaults: anteroom.LockConfig{Replicas: 1}}, []string{"set PoolSize on the client to 32 "}},
 			{1, false, anteroom.Config{}, []string{"set ContextTimeoutEnabled ", "set PoolSize "}},
 		} {
-			rdb := redis.NewClient(&redis.Options{PoolSize: c.pool, ContextTimeoutEnabled: c.bounded, Addr: "127.0.0.1:6379", Dialer: s.net.Dial})
+			rdb := redis.NewClusterClient(&redis.ClusterOptions{PoolSize: c.pool, ContextTimeoutEnabled: c.bounded, Addrs: []string{"127.0.0.1:6379"}, Dialer: s.net.Dial})
 			t.Cleanup(func() { _ = rdb.Close() })
 			var log bytes.Buffer
 			c.cfg.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))

@@ -47,11 +47,10 @@ func (h *replicas) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pro
 // answer. It may land at any time, so the next attempt has another field.
 func TestSync_I3_ALateReleaseForWantOfReplicasMeetsNoLaterGrant(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
-		rdb := s.client()
+		rdb, h := s.client(), &replicas{}
+		rdb.AddHook(h)
 		m, _ := manager(t, rdb, anteroom.Config{})
 		ok(t, acquire(t, m.Mutex("warm")).Release(bg)) // the server knows the scripts
-		h := &replicas{}
-		rdb.AddHook(h)
 		mu := mutex(t, m, anteroom.LockConfig{Key: "k", Replicas: 1, ReplicaTimeout: 100 * time.Millisecond})
 		hold := acquire(t, mu)
 		if h.waits.Load() != 2 || h.slow.Load() {
@@ -68,7 +67,9 @@ func TestSync_I3_ALateReleaseForWantOfReplicasMeetsNoLaterGrant(t *testing.T) {
 // A client that breaks off the wait for replicas is refused, with what to set.
 func TestReplicaTimeoutIsBelowTheClients(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
-		rdb := redis.NewClient(&redis.Options{Addr: "embedded", Dialer: s.net.Dial, ReadTimeout: 2 * time.Second})
+		o := *s.client().Options()
+		o.ReadTimeout = 2 * time.Second
+		rdb := redis.NewClient(&o)
 		t.Cleanup(func() { _ = rdb.Close() })
 		m, _ := manager(t, rdb, anteroom.Config{})
 		for timeout, accepted := range map[time.Duration]bool{1999 * time.Millisecond: true, 2 * time.Second: false} {

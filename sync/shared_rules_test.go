@@ -496,11 +496,12 @@ func TestShared_S9_Lease(t *testing.T) {
 func TestShared_S28_LocalReadersAndWriters(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		rdb, sent := s.client(), &traffic{}
+		rdb.AddHook(sent)
 		m, _ := manager(t, rdb, anteroom.Config{})
 		rw := m.RWMutex("k")
 		rw.Lock()
 		time.Sleep(time.Second) // the call lease was renewed
-		rdb.AddHook(sent)
+		sent.take()
 		var all sync.WaitGroup
 		for _, l := range []sync.Locker{rw, rw.RLocker(), rw.RLocker(), rw, rw.RLocker(), rw} {
 			all.Go(func() {

@@ -87,6 +87,9 @@ func (c *conn) fill(size int) error {
 		return nil
 	}
 	c.extra = fate.late
+	if fate.spoil {
+		c.held = []byte("$4611686018427387904\r\n")
+	}
 	if fate.cut {
 		c.cut = true
 		c.held = c.held[:min(fate.size, n)]

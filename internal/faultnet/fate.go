@@ -12,6 +12,7 @@ type Fate struct {
 	size    int // bytes of a cut reply that still arrive
 	reset   bool
 	swallow bool
+	spoil   bool
 }
 
 // Fates. The server has executed the command, except for Swallowed, where it never gets it.
@@ -19,6 +20,7 @@ var (
 	Lost      = Fate{cut: true}     // the connection is closed in good order instead
 	Shot      = Fate{reset: true}   // the connection is reset instead
 	Swallowed = Fate{swallow: true} // the connection becomes half-open before the request is sent
+	Spoiled   = Fate{spoil: true}   // a string of 2^62 bytes begins in place of the reply
 )
 
 // Late is the fate of a reply that arrives d later.

@@ -103,7 +103,7 @@ func aThousandReaders(s *stage) {
 func aDeadReader(s *stage) {
 	a, _ := s.manager()
 	b, _ := s.manager()
-	dies := s.client()
+	dies, die := mortal(s.client())
 	c, err := anteroom.NewManager(dies, anteroom.Config{CommandTimeout: commandTimeout, Logger: slog.New(slog.DiscardHandler)})
 	s.ok(err)
 	defer func() { _ = c.CloseWithin(time.Millisecond) }()
@@ -114,7 +114,7 @@ func aDeadReader(s *stage) {
 	}
 	one, other, dead := read(a), read(b), read(c)
 	s.until("the lease is the whole one", func() bool { return dead.TTL() > lease/2 })
-	_ = dies.Close()
+	die()
 	begin := time.Now()
 	s.release(other)
 	s.release(one)

@@ -109,6 +109,10 @@ var faults = []*fault{
 		strike: func(r *rig) { r.victim.start(doFreeze, 0, 0); r.own.standsStill() }, heal: func(r *rig) { r.own.thaw() },
 		about: "the client's world is stopped for longer than a lease, as a garbage collection does, only longer",
 	},
+	{
+		name: "reply spoiled", once: true, strike: onRequest(faultnet.Spoiled),
+		about: "the server executes the command, and in place of the reply come the first bytes of a string of 2^62",
+	},
 }
 
 func init() {

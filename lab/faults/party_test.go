@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
 
 	anteroom "github.com/anteroom/anteroom/sync"
 	"github.com/anteroom/anteroom/sync/observe"
@@ -89,6 +90,7 @@ type entry func(context.Context, ...anteroom.AcquireOption) (*anteroom.Hold, err
 
 func newParty(s setup, tell func(note), opts ...func(*redis.Options)) (*party, error) {
 	o := &redis.Options{Addr: s.Addr, ReadTimeout: 3 * time.Second}
+	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled} // its connections race for it
 	if s.User != "" {
 		o.Username, o.Password = s.User, password
 	}

@@ -9,7 +9,8 @@
 -- release, -2 to another client; {'void'} | {'lost'} | {'gone'};
 -- {'has', ttl, 1 another client waits | 0, token or '', 0|-1|-2, number of its field} |
 -- {'waits', ttl, places ahead, holder, 0|-1|-2 [, its note]} | {'refused', ttl, 0, holder, 0|-1|-2 [, its note]}.
-local key, line, fence, client, n, what = KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[2], ARGV[4]
+-- alone.lua comes before it.
+local fence, client, n = KEYS[3], ARGV[1], ARGV[2]
 
 -- grant makes a field the holder. Returns the token, '' without a record; nil and the error where it cannot.
 local function grant(to, lease)
@@ -19,23 +20,21 @@ local function grant(to, lease)
   return not text and token or nil, text
 end
 
--- Most often nobody else is there.
-local receivers, lined -- receivers: of the release message; nil: nothing was given back
-if what == '0 0 1' or what == '0 0 1t' then
+-- Most often nobody else is there, also with a record.
+if fence and (what == '0 0 1' or what == '0 0 1t') then
   if redis.call('exists', key, line) == 0 then
     local token, text = grant(client .. ':' .. n, ARGV[5])
-    if text then return redis.error_reply(text) end
-    return fence and {'has', tonumber(ARGV[5]), 0, token, 0, n} or 1
+    return text and redis.error_reply(text) or {'has', tonumber(ARGV[5]), 0, token, 0, n}
   end
-elseif what == '1 0 0' and (ARGV[11] or '0') == '0' then
+elseif fence and what == '1 0 0' and (ARGV[11] or '0') == '0' then
   lined = redis.call('exists', line) == 1
-  local field = client .. ':' .. ARGV[3]
-  if not lined and remove(key, field) == 1 then
-    if fence then last_token(fence, ARGV[10] or '0', ARGV[9]) end
-    receivers = publish(BEFORE .. key .. AFTER, ARGV[7], PUBLISH)
-    if receivers <= 0 then return receivers end
+  if not lined and remove(key, client .. ':' .. ARGV[3]) == 1 then
+    last_token(fence, ARGV[10] or '0', ARGV[9])
+    receivers = redis.pcall(PUBLISH, BEFORE .. key .. AFTER, ARGV[7])
   end
 end
+if err(receivers) then receivers = publish(BEFORE .. key .. AFTER, ARGV[7], PUBLISH) end -- Redis may not know SPUBLISH
+if receivers and receivers <= 0 then return receivers end
 
 local have, keep, want, try, first = string.match(what, '^(%w) (%d) (%d)([tf]?)$')
 local lease, life, how, word = string.match(ARGV[6], '^(%d+) (%d+) (%S+) (%S+)$')

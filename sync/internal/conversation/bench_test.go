@@ -6,7 +6,7 @@ import (
 
 // BenchmarkPair is what the machine costs a lock that nobody else wants: an acquire and a release, with their answers.
 func BenchmarkPair(b *testing.B) {
-	c := Conversation{Terms: Terms{Lease: 30 * second, Call: 2 * second, Life: 30 * second, Margin: 1500 * ms, Late: second}}
+	c := Conversation{Terms: &Terms{Lease: 30 * second, Call: 2 * second, Life: 30 * second, Margin: 1500 * ms, Late: second}}
 	n := uint64(1)
 	for b.Loop() {
 		now := Moment(n)

@@ -178,7 +178,7 @@ func (g Grant) Until(margin time.Duration) Moment {
 // Conversation is what a process knows of its record of one lock. It starts nothing, sends nothing and has no clock. Its zero
 // value with Terms is Idle.
 type Conversation struct {
-	Terms
+	*Terms
 
 	// What the client has.
 	State  State

@@ -341,7 +341,8 @@ func TestEveryOrder(t *testing.T) {
 
 func everyOrder(t *testing.T, limit int, start situation) {
 	start.redis.Terms = Terms{Lease: 4 * tick, Call: 2 * tick, Life: 9 * tick, Margin: second, Late: 2 * tick}
-	start.p[0].c.Terms, start.p[1].c.Terms = start.redis.Terms, start.redis.Terms
+	terms := start.redis.Terms
+	start.p[0].c.Terms, start.p[1].c.Terms = &terms, &terms
 	seed := maphash.MakeSeed()
 	seen := map[uint64]struct{}{}
 	level := []*reached{{situation: start}}

@@ -57,7 +57,7 @@ func playRandom(t *testing.T, kind string, seed int, stats map[string]int, idle 
 		default:
 			w.redis.capacity[i] = 7
 		}
-		k := &process{w: w, i: i, c: Conversation{Terms: terms}, n: uint64(1000*i + 1), inside: map[int]int64{}}
+		k := &process{w: w, i: i, c: Conversation{Terms: &terms}, n: uint64(1000*i + 1), inside: map[int]int64{}}
 		w.all = append(w.all, k)
 		var arrive, trouble func()
 		arrive = func() {

@@ -24,7 +24,7 @@ type play struct {
 }
 
 func newPlay(t *testing.T) *play {
-	return &play{t: t, c: Conversation{Terms: Terms{Lease: 30 * second, Call: kept, Life: 30 * second, Margin: 1500 * ms, Late: second}}}
+	return &play{t: t, c: Conversation{Terms: &Terms{Lease: 30 * second, Call: kept, Life: 30 * second, Margin: 1500 * ms, Late: second}}}
 }
 
 // sends demands that a command is sent now: see Command.String.

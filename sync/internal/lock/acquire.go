@@ -28,7 +28,7 @@ func (k *Key) enter(ctx context.Context, w *queue.Waiter, admit func() error, ou
 			k.beginClose()
 		}
 		if order == queue.Restate && !in && ctx.Done() == nil && k.q.Demand().Units == 0 { // else this process may free what w needs
-			k.sendNext(w.Kind == queue.NoNotify) // the caller waits in any case, and cannot be stopped
+			k.sendNext() // the caller waits in any case, and cannot be stopped
 		} else {
 			k.carryOut(order)
 		}

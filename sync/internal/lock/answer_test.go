@@ -15,15 +15,33 @@ import (
 	"github.com/anteroom/anteroom/sync/internal/conversation"
 )
 
-// beforeEach has do called before each script of c, with its number from now on.
-func beforeEach(c *redis.Client, do func(n int64)) *atomic.Int64 {
-	n := new(atomic.Int64)
+// scripts is what comes before the scripts of a client.
+type scripts struct {
+	do atomic.Pointer[func(n int64)]
+	n  atomic.Int64
+}
+
+// beforeScripts has something done before scripts of c, which has sent nothing yet.
+func beforeScripts(c *redis.Client) *scripts {
+	s := new(scripts)
 	c.AddHook(slowHook{func(cmd redis.Cmder) {
-		if cmd.Name() == "evalsha" {
-			do(n.Add(1))
+		if do := s.do.Load(); do != nil && cmd.Name() == "evalsha" {
+			(*do)(s.n.Add(1))
 		}
 	}})
-	return n
+	return s
+}
+
+// each has do called before each script from now on, with its number.
+func (s *scripts) each(do func(n int64)) { s.do.Store(&do) }
+
+// next has do called before the next one.
+func (s *scripts) next(do func()) {
+	s.each(func(n int64) {
+		if n == 1 {
+			do()
+		}
+	})
 }
 
 // A call comes by its message while a confirmation is on its way, whose answer then says it again: it is one call, and its
@@ -32,6 +50,7 @@ func TestAnswer_ACallIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	_, client := fresh(t)
 	c := client()
+	before := beforeScripts(c)
 	p, q := newParty(t, c, longLease), newParty(t, client(), longLease)
 	mustRelease(t, p.mustAcquire(t, "another")) // else the subscription begins meanwhile
 	eventually(t, "p listens", p.wire.Listening)
@@ -39,16 +58,14 @@ func TestAnswer_ACallIsReportedOnce(t *testing.T) {
 	got := make(chan *Owner)
 	go func() { got <- p.mustAcquire(t, "k") }()
 	awaitPlace(t, client(), 1)
-	beforeEach(c, func(n int64) {
-		if n == 1 {
-			mustRelease(t, first)
-			eventually(t, "called", func() bool { return p.rep.called.Load() == 1 })
-		}
+	before.next(func() {
+		mustRelease(t, first)
+		eventually(t, "called", func() bool { return p.rep.called.Load() == 1 })
 	})
 	k := p.Key("k", p.set)
 	defer k.Done()
 	k.handle(conversation.Event{Kind: conversation.Retry})
-	k.sendNext(false)
+	k.sendNext()
 	mustRelease(t, <-got)
 	if called, found := p.rep.called.Load(), p.rep.found.Load(); called != 1 || found != 0 {
 		t.Errorf("%d called, %d found", called, found)
@@ -76,21 +93,18 @@ func TestAnswer_P13_WhatATryGotTooLate(t *testing.T) {
 	t.Parallel()
 	_, client := fresh(t)
 	c := client()
+	before := beforeScripts(c)
 	p := newParty(t, c, func(s *Settings) { longLease(s); s.Timeout = pace.Scale(3 * time.Second) })
 	mustRelease(t, p.mustAcquire(t, "k")) // scripts are loaded
 	k := p.Key("k", p.set)
 	defer k.Done()
-	stated := beforeEach(c, func(n int64) {
-		if n == 1 {
-			time.Sleep(1100 * time.Millisecond) // more than half of what it is given
-		}
-	})
+	before.next(func() { time.Sleep(1100 * time.Millisecond) }) // more than half of what it is given
 	_, err := p.acquire(t.Context(), "k", queue.Try)
 	if !errors.Is(err, errLate) {
 		t.Errorf("%v", err)
 	}
 	eventually(t, "settled", func() bool { return p.unsettled.Load() == 0 })
-	if n := stated.Load(); n != 2 {
+	if n := before.n.Load(); n != 2 {
 		t.Errorf("%d commands, not an acquire and a release", n)
 	}
 }
@@ -100,9 +114,10 @@ func TestAnswer_CloseBesideAFixedLease(t *testing.T) {
 	t.Parallel()
 	_, client := fresh(t)
 	c := client()
+	before := beforeScripts(c)
 	p := newParty(t, c, longLease)
 	mustRelease(t, p.mustAcquire(t, "k")) // scripts are loaded
-	beforeEach(c, func(n int64) {
+	before.each(func(n int64) {
 		if n == 2 { // after the acquire
 			p.BeginClose()
 		}

@@ -103,14 +103,14 @@ func TestBeside_AGrantThatIsGoneBesideACallerThatGivesUp(t *testing.T) {
 	o.Exit(t.Context())
 }
 
-// endsMeanwhile has ended when it is asked again.
+// endsMeanwhile has ended when it is asked a third time: the wire asks twice before it sends.
 type endsMeanwhile struct {
 	context.Context
-	asked atomic.Bool
+	asked atomic.Int32
 }
 
 func (c *endsMeanwhile) Err() error {
-	if c.asked.Swap(true) {
+	if c.asked.Add(1) > 2 {
 		return context.Canceled
 	}
 	return nil
@@ -242,21 +242,18 @@ func TestBeside_ACallerThatGivesUpIsNoOutage(t *testing.T) {
 	t.Parallel()
 	_, client := fresh(t)
 	c := client()
+	before := beforeScripts(c)
 	p := newParty(t, c, nil)
 	mustRelease(t, p.mustAcquire(t, "k")) // scripts are loaded
 	k := p.Key("k", p.set)
 	defer k.Done()
 	ctx, cancel := context.WithCancel(context.Background())
-	var states atomic.Int32
-	c.AddHook(slowHook{func(cmd redis.Cmder) {
-		if cmd.Name() != "evalsha" && cmd.Name() != "eval" {
-			return
-		}
-		if states.Add(1) == 2 { // the renewal to the fixed lease
+	before.each(func(n int64) {
+		if n == 2 { // the renewal to the fixed lease
 			cancel()
 			time.Sleep(20 * time.Millisecond)
 		}
-	}})
+	})
 	o := &Owner{Stay: queue.Stay{Kind: queue.Refusable}, Holder: notify(func(*Loss) {})}
 	err := k.Acquire(ctx, o, &Lease{For: time.Second, Period: -1, Margin: 100 * time.Millisecond})
 	if err == nil {

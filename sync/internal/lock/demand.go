@@ -33,8 +33,8 @@ func (k *Key) demandLocked(now Moment) conversation.Demand {
 	return conversation.Demand{}
 }
 
-// nextLocked takes the command that is due now. If there is none, it returns nil and sets the timer.
-func (k *Key) nextLocked() *conversation.Command {
+// nextLocked takes the command that is due now. If there is none, which has no number, it sets the timer.
+func (k *Key) nextLocked() conversation.Command {
 	if k.u != nil {
 		return k.nextUnitsLocked()
 	}
@@ -49,23 +49,21 @@ func (k *Key) nextLocked() *conversation.Command {
 			demand.Seize, pauses[2] = now >= takes.notBefore, takes.notBefore
 		}
 	}
-	var next conversation.Command
+	var cmd conversation.Command
 	until := never
 	if demand.Keep == 0 || k.conv.State == conversation.Holding { // otherwise its owner is notified of a loss, or still to come
-		k.conv, next, until = k.planLocked(demand, now)
+		k.conv, cmd, until = k.planLocked(demand, now)
 	}
-	var cmd *conversation.Command
-	if next.N > 0 {
-		sent := next // only what is sent is to be allocated
-		if cmd = &sent; cmd.Seize {
+	if cmd.N > 0 {
+		if cmd.Seize {
 			k.took, k.takes = cmd.N, takes
 		}
-		k.sendsLocked(cmd, now)
+		k.sendsLocked(&cmd, now)
 	}
 	if k.busyLocked(k.conv.State != conversation.Idle || k.flying > 0) {
 		defer k.Done()
 	}
-	if cmd == nil {
+	if cmd.N == 0 {
 		for _, at := range pauses {
 			if now < at {
 				until = min(until, at)

@@ -76,13 +76,13 @@ func (o *Owner) release(ctx context.Context, b *giving) ExitResult {
 	limit := time.Now().Add(2 * k.set.Timeout)
 	if ctx.Done() == nil || ctx.Err() != nil {
 		defer o.abandon()
-		g.release(b, !o.Kind.CanNotify())
+		g.release(b)
 		return k.await(ctx, b, limit)
 	}
 	first := make(chan struct{})
 	go func() {
 		defer o.abandon()
-		g.release(b, false)
+		g.release(b)
 		close(first)
 	}()
 	select {

@@ -31,8 +31,8 @@ type giving struct {
 	n        uint64        // of the command that gives it back; 0: it is not sent yet. Of units, that is Key.u.next, and not Key.freeing
 	before   *giving       // given back before, without an answer
 	failure  ReleaseResult // why the first answer is missing; nil Err: it is not
+	r        ExitResult    // how it has ended
 	ended    bool
-	r        ExitResult    // how
 	reported bool          // the loss in r is reported, or somebody else does
 	over     chan struct{} // closed at the end; nil: nobody waits for that
 }

@@ -171,7 +171,7 @@ func TestGiveBack_ARepetitionThatFindsItIsNotGivenUp(t *testing.T) {
 	o.Bequeath("party-x:5", time.Minute)
 	exits(t, o, false, queue.Final)
 	h.arm(func(func() error) error { return &net.OpError{Op: "dial", Err: errCut} }) // it was certainly not sent
-	g.release(g.endLease(o, p.leases.Now()+time.Hour), false)
+	g.release(g.endLease(o, p.leases.Now()+time.Hour))
 	o.abandon()
 	eventually(t, "all is given back", func() bool { return p.unsettled.Load() == 0 && p.flying.Load() == 0 })
 	p.rep.mu.Lock()
@@ -316,7 +316,7 @@ func TestGiveBack_ALateDetachIsOfTheDeadline(t *testing.T) {
 	k.mu.Unlock()
 	rdb.Del(t.Context(), "k")
 	time.Sleep(time.Until(g.lease.Deadline()))
-	k.send(cmd, false)
+	k.send(cmd)
 	if r := k.resultOf(b, ReleaseResult{}); r.Lost == nil || r.Lost.Reason != renewal.ReasonDeadline {
 		t.Errorf("%+v", r)
 	}

@@ -60,13 +60,11 @@ func (g *Held) clear(flag uint32)          { g.flags.And(^flag) }
 func (k *Key) newGrantLocked() *Held {
 	c := k.conv.Grant
 	g := &Held{k: k, n: c.Record, token: c.Token, since: k.l.now()}
-	shard := k.l.wire.Shard(k.name) + "|" + k.set.Timeout.String() // a batch shares one time limit
 	if k.u != nil {
-		shard += "|units" // they have a script of their own
 		g.u = &heldUnits{made: g.since, owners: map[*Owner]struct{}{}}
 	}
 	g.lease = k.l.leases.Add(renewal.Spec{
-		Lease: k.set.Lease.For, First: c.Lease, Shard: shard, Period: k.set.Lease.Period, Margin: k.set.Lease.Margin,
+		Lease: k.set.Lease.For, First: c.Lease, Shard: k.l.wire.Shard(k.name) + k.set.batch, Period: k.set.Lease.Period, Margin: k.set.Lease.Margin,
 		SentAt: k.at(Moment(c.Sent)), Owner: g,
 	})
 	if k.u == nil && k.took == g.n && k.takes.From != "" {

@@ -231,7 +231,7 @@ func (k *Key) wakeLocked(until, now Moment) {
 	case k.timer == nil:
 		k.timer = time.AfterFunc(until-now, func() {
 			k.handle(conversation.Event{Kind: conversation.Tick})
-			k.sendNext(false)
+			k.sendNext()
 		})
 	default:
 		k.timer.Reset(until - now)

@@ -440,7 +440,7 @@ func TestLate_WhatNobodyTookIsGone(t *testing.T) {
 	}()
 	awaitPlace(t, client(), 1)
 	var n uint64
-	var cmd *conversation.Command // which is not sent
+	var cmd conversation.Command // which is not sent
 	eventually(t, "its place is confirmed", func() bool {
 		k.mu.Lock()
 		defer k.mu.Unlock()
@@ -450,14 +450,14 @@ func TestLate_WhatNobodyTookIsGone(t *testing.T) {
 		n = k.conv.LastCommand().N
 		k.conv, _ = k.conv.Handle(conversation.Event{Kind: conversation.Retry}, k.l.moment())
 		cmd = k.nextLocked()
-		return cmd != nil
+		return cmd.N > 0
 	})
 	cancel()
 	if err := <-gone; err == nil {
 		t.Fatal("admitted")
 	}
 	k.handle(conversation.Event{Kind: conversation.Called, N: n, Record: n, Units: 1, Lease: k.set.times.Call})
-	k.apply(conversation.Event{Kind: conversation.HasNot, N: cmd.N}, cmd, &lettucecompat.Answer{Word: lettucecompat.WordGone})
+	k.apply(conversation.Event{Kind: conversation.HasNot, N: cmd.N}, &cmd, &lettucecompat.Answer{Word: lettucecompat.WordGone})
 	k.sendAsync()
 	p.landed()
 	mustRelease(t, o)

@@ -149,10 +149,8 @@ func TestLinger_AMessageBeforeTheAnswer(t *testing.T) {
 	_, client := fresh(t)
 	c, rdb := client(), client()
 	p := lingers(t, c, time.Hour)
-	beforeEach(c, func(n int64) {
-		if n == 1 {
-			p.Heard(lettucecompat.Message{Kind: lettucecompat.MessageContended, Key: "k", N: p.number.Load()})
-		}
+	beforeScripts(c).next(func() {
+		p.Heard(lettucecompat.Message{Kind: lettucecompat.MessageContended, Key: "k", N: p.number.Load()})
 	})
 	o := p.mustAcquire(t, "k")
 	time.Sleep(lingerPause + 100*time.Millisecond)

@@ -132,7 +132,7 @@ func (l *Locks) Key(name string, s *Settings) *Key {
 	k := &Key{l: l, name: name, set: s, link: new(Link)}
 	k.link.key.Store(k)
 	k.refs.Store(1)
-	k.conv.Terms = k.set.times
+	k.conv.Terms = &k.set.times
 	if s.Shared {
 		k.u = newUnits(s)
 	}

@@ -28,7 +28,7 @@ func (k *Key) watchLocked() {
 			select {
 			case <-w.C():
 				k.handle(conversation.Event{Kind: conversation.Retry})
-				k.sendNext(false)
+				k.sendNext()
 			case <-end:
 				return
 			}

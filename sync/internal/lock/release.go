@@ -23,8 +23,8 @@ func (g *Held) endLease(o *Owner, now time.Duration) *giving {
 
 // release gives b back, which endLease has returned, for an owner that has exited or that never came, and returns after the first
 // answer, or after the time limit of a command without one. The queue is in the state Releasing. The command is a
-// yield if somebody waits here, unless the key stays taken or the client is closing. mayBeHeld is as in lettucecompat.Command.
-func (g *Held) release(b *giving, mayBeHeld bool) {
+// yield if somebody waits here, unless the key stays taken or the client is closing.
+func (g *Held) release(b *giving) {
 	k := g.k
 	k.mu.Lock()
 	k.q.Shrink(0)
@@ -37,7 +37,7 @@ func (g *Held) release(b *giving, mayBeHeld bool) {
 			g.mark = max(g.mark, t.until)
 		}
 	}
-	var cmd *conversation.Command
+	var cmd conversation.Command
 	gives := !b.lost && has
 	switch {
 	case gives:
@@ -49,8 +49,8 @@ func (g *Held) release(b *giving, mayBeHeld bool) {
 	k.mu.Unlock()
 	defer k.l.unregister(g, nil)
 	switch {
-	case cmd != nil:
-		k.send(cmd, mayBeHeld)
+	case cmd.N > 0:
+		k.send(cmd)
 	case gives: // after the answer to what is unanswered
 		k.await(context.Background(), b, time.Now().Add(2*k.set.Timeout))
 	default:
@@ -65,7 +65,7 @@ func (g *Held) giveBack() <-chan struct{} {
 	b := g.endLease(nil, g.k.l.leases.Glance())
 	done := make(chan struct{})
 	go func() { // the conversation, which is not settled, keeps the key in use
-		g.release(b, false)
+		g.release(b)
 		close(done)
 	}()
 	return done

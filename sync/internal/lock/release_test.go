@@ -3,7 +3,7 @@ package lock
 import (
 	"context"
 	"errors"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -36,21 +36,22 @@ func TestLate_P8_AReleaseOfALostLockBesideAnAcquire(t *testing.T) {
 	t.Parallel()
 	_, client := fresh(t)
 	rdb, c := client(), client()
+	var after atomic.Pointer[func()] // the next script
+	c.AddHook(afterHook{func(cmd redis.Cmder) {
+		if do := after.Load(); do != nil && cmd.Name() == "evalsha" && after.CompareAndSwap(do, nil) {
+			(*do)()
+		}
+	}})
 	p, q := newParty(t, c, longLease), newParty(t, client(), longLease)
 	o := p.mustAcquire(t, "k")
 	eventually(t, "renewed", func() bool { return o.g.lease.Renewals() > 0 })
 	rdb.Del(t.Context(), "k")
 	thief := q.mustAcquire(t, "k")
 	next := make(chan *Owner, 1)
-	var once sync.Once
-	c.AddHook(afterHook{func(cmd redis.Cmder) {
-		if cmd.Name() == "evalsha" {
-			once.Do(func() {
-				go func() { next <- p.mustAcquire(t, "k") }()
-				eventually(t, "somebody asks", func() bool { return o.g.k.q.Len() == 1 })
-			})
-		}
-	}})
+	after.Store(new(func() {
+		go func() { next <- p.mustAcquire(t, "k") }()
+		eventually(t, "somebody asks", func() bool { return o.g.k.q.Len() == 1 })
+	}))
 	if r := o.Exit(t.Context()); r.Lost == nil {
 		t.Errorf("released: %+v", r)
 	}
@@ -63,6 +64,7 @@ func TestLate_AReleaseThatLandsAfterTheLease(t *testing.T) {
 	t.Parallel()
 	_, client := fresh(t)
 	rdb, c := client(), client()
+	before := beforeScripts(c)
 	lease := stretchedBy(Lease{For: 600 * time.Millisecond, Period: 200 * time.Millisecond, Margin: 60 * time.Millisecond})
 	p := newParty(t, c, func(s *Settings) { s.Lease = lease })
 	k := p.Key("k", p.set)
@@ -72,14 +74,9 @@ func TestLate_AReleaseThatLandsAfterTheLease(t *testing.T) {
 	if err := k.Acquire(t.Context(), o, &lease); err != nil {
 		t.Fatal(err)
 	}
-	var once sync.Once
-	c.AddHook(slowHook{func(cmd redis.Cmder) {
-		if cmd.Name() == "evalsha" {
-			once.Do(func() {
-				eventually(t, "the lease has ended", func() bool { return rdb.Exists(context.Background(), "k").Val() == 0 })
-			})
-		}
-	}})
+	before.next(func() {
+		eventually(t, "the lease has ended", func() bool { return rdb.Exists(context.Background(), "k").Val() == 0 })
+	})
 	time.Sleep(time.Until(o.Deadline()) - lease.For/6) // the release has to land within the limit of a command
 	if err := o.Err(); err != nil {
 		t.Fatal(err)
@@ -142,7 +139,7 @@ func TestLate_AReleaseAfterTheDeadlineWithoutAnAnswer(t *testing.T) {
 	s := k.nextLocked()
 	b.n = s.N
 	k.mu.Unlock()
-	k.apply(conversation.Event{Kind: conversation.Silence, N: s.N}, s, &lettucecompat.Answer{Err: context.Canceled})
+	k.apply(conversation.Event{Kind: conversation.Silence, N: s.N}, &s, &lettucecompat.Answer{Err: context.Canceled})
 	k.l.landed()
 	k.l.unregister(g, nil)
 	mustRelease(t, p.mustAcquire(t, "k"))
@@ -163,7 +160,7 @@ func TestLate_AReleaseAfterTheDeadlineThatFindsTheLock(t *testing.T) {
 	g := o.g
 	exits(t, o, false, queue.Final)
 	b := g.endLease(o, g.k.l.leases.Now()+time.Hour)
-	g.release(b, false)
+	g.release(b)
 	if r := g.k.resultOf(b, ReleaseResult{}); !b.late || r.Lost != nil || r.Err != nil {
 		t.Errorf("late %v: %+v", b.late, r)
 	}

@@ -25,30 +25,30 @@ const (
 	leastPause       = 20 * time.Millisecond // after the second command without an answer
 )
 
-// sendNext sends what there is to send now, and returns after the answer. mayBeHeld is as in lettucecompat.Command.
-func (k *Key) sendNext(mayBeHeld bool) {
-	if cmd := k.next(); cmd != nil {
-		k.send(cmd, mayBeHeld)
+// sendNext sends what there is to send now, and returns after the answer.
+func (k *Key) sendNext() {
+	if cmd := k.next(); cmd.N > 0 {
+		k.send(cmd)
 	}
 }
 
 // sendAsync is sendNext for callers that must not be held up.
 func (k *Key) sendAsync() {
-	if cmd := k.next(); cmd != nil {
-		go k.send(cmd, false)
+	if cmd := k.next(); cmd.N > 0 {
+		go k.send(cmd)
 	}
 }
 
 // next is nextLocked.
-func (k *Key) next() *conversation.Command {
+func (k *Key) next() conversation.Command {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.nextLocked()
 }
 
 // send sends cmd, takes in the answer, and sends what comes next.
-func (k *Key) send(cmd *conversation.Command, mayBeHeld bool) lettucecompat.Answer {
-	a, settled, n := k.exchange(cmd, mayBeHeld)
+func (k *Key) send(cmd conversation.Command) lettucecompat.Answer {
+	a, settled, n := k.exchange(&cmd)
 	if !settled {
 		k.sendAsync()
 	}
@@ -58,9 +58,9 @@ func (k *Key) send(cmd *conversation.Command, mayBeHeld bool) lettucecompat.Answ
 }
 
 // exchange is send up to the answer.
-func (k *Key) exchange(cmd *conversation.Command, mayBeHeld bool) (a lettucecompat.Answer, settled bool, n freed) {
+func (k *Key) exchange(cmd *conversation.Command) (a lettucecompat.Answer, settled bool, n freed) {
 	k.l.wire.Subscribe()
-	e, a := k.ask(cmd, mayBeHeld)
+	e, a := k.ask(cmd)
 	settled, n = k.apply(e, cmd, &a)
 	if a.Outcome == lettucecompat.OutcomeOK || a.Err != nil { // else nothing was sent
 		k.report(a.Err)
@@ -83,10 +83,10 @@ func (k *Key) report(err error) {
 }
 
 // command is cmd as the wire has it.
-func (k *Key) command(cmd *conversation.Command, mayBeHeld bool) lettucecompat.Command {
+func (k *Key) command(cmd *conversation.Command) lettucecompat.Command {
 	s := lettucecompat.Command{
 		Key: k.name, N: cmd.N, Since: cmd.Since, Units: cmd.Have, Keep: cmd.Keep, Want: cmd.Want, Again: cmd.Again, Try: cmd.Try,
-		Terms: &k.set.Wire, Timeout: k.set.Timeout, MayBeHeld: mayBeHeld,
+		Terms: &k.set.Wire, Timeout: k.set.Timeout,
 	}
 	switch {
 	case cmd.Have > 0:
@@ -98,16 +98,16 @@ func (k *Key) command(cmd *conversation.Command, mayBeHeld bool) lettucecompat.C
 }
 
 // ask sends cmd, and returns what its answer means. What a call has overtaken, and whose place another command has taken, is not sent.
-func (k *Key) ask(cmd *conversation.Command, mayBeHeld bool) (conversation.Event, lettucecompat.Answer) {
+func (k *Key) ask(cmd *conversation.Command) (conversation.Event, lettucecompat.Answer) {
 	switch {
 	case k.u != nil:
-		return k.askUnits(cmd, mayBeHeld)
+		return k.askUnits(cmd)
 	case cmd.Seize:
 		return k.takeOver(cmd)
 	case cmd.Have > 0 && cmd.Keep > 0:
 		return k.renew(cmd)
 	}
-	wire := k.command(cmd, mayBeHeld)
+	wire := k.command(cmd)
 	if cmd.Keep == 0 && wire.Since > 0 {
 		k.mu.Lock()
 		k.markLocked(&wire)
@@ -244,7 +244,8 @@ func (k *Key) answeredLocked(cmd *conversation.Command, a *lettucecompat.Answer)
 	case !wants:
 		k.answer = nil
 	case a.Err != nil || cmd.Want > 0 && !cmd.Seize:
-		k.answer = a
+		kept := *a // or each answer would be allocated
+		k.answer = &kept
 		if a.Err == nil && a.Word != lettucecompat.WordVoid {
 			k.knew = k.l.now()
 		}

@@ -45,6 +45,7 @@ type Settings struct {
 
 	Wire  lettucecompat.Terms // see Prepare
 	times conversation.Terms
+	batch string // which grants of a server share a batch of renewals: those of one script and one time limit
 
 	policy atomic.Pointer[queue.Policy] // see policyOf
 }
@@ -70,6 +71,9 @@ func (s *Settings) Prepare() {
 	l := s.Lease.For
 	s.times = conversation.Terms{
 		Lease: l, Call: lettucecompat.CallLease(l), Life: lettucecompat.PlaceLife(l), Margin: s.Lease.Margin, Late: s.Timeout,
+	}
+	if s.batch = "|" + s.Timeout.String(); s.Shared {
+		s.batch += "|units"
 	}
 	s.Wire.Call, s.Wire.Lease, s.Wire.Life = s.times.Call, s.times.Lease, s.times.Life
 	s.Wire.Shared, s.Wire.Capacity = s.Shared, s.Capacity

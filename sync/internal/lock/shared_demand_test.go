@@ -12,7 +12,7 @@ import (
 func hasUnits(t *testing.T, units int64) *Key {
 	t.Helper()
 	k := &Key{u: newUnits(&Settings{Capacity: 7})}
-	k.conv.Terms = conversation.Terms{Lease: 30 * time.Second, Call: 2 * time.Second, Life: 30 * time.Second}
+	k.conv.Terms = &conversation.Terms{Lease: 30 * time.Second, Call: 2 * time.Second, Life: 30 * time.Second}
 	_, demand, _ := k.meansLocked(&queue.Demand{Waiting: 1, Want: units}, 0)
 	k.conv, _, _ = k.conv.Next(demand, 1, 0)
 	if f := k.handleLocked(conversation.Event{Kind: conversation.Has, N: 1, Record: 1, Units: units, Lease: 2 * time.Second}, 0, 0); f != conversation.Granted {

@@ -383,11 +383,11 @@ func TestShared_AnOvertakenCommandIsNotSent(t *testing.T) {
 		late := k.next()
 		k.handle(conversation.Event{Kind: conversation.Silence, N: late.N})
 		next := k.next()
-		if e, a := k.ask(late, false); e.Kind != conversation.Failed || a.Outcome != lettucecompat.OutcomeFailed || a.Err != nil {
+		if e, a := k.ask(&late); e.Kind != conversation.Failed || a.Outcome != lettucecompat.OutcomeFailed || a.Err != nil {
 			t.Errorf("it was sent: %+v", a)
 		}
-		k.send(late, false)
-		k.send(next, false)
+		k.send(late)
+		k.send(next)
 		if _, err := k.q.Park(t.Context(), w); err != nil {
 			t.Fatal(err)
 		}

@@ -140,7 +140,7 @@ func TestShared_S4_ALossInTheMiddleOfAnExit(t *testing.T) {
 	eventually(t, "the call lease was renewed", func() bool { return g.lease.Renewals() > 0 })
 	open := busyLoop(t, p)
 	g.lease.Lose(renewal.Cause{Reason: renewal.ReasonWatchdog}) // Exit has just found the lease valid
-	r := k.giveBack(context.Background(), giving{g: g, by: of(s)}, 0, false, func() {
+	r := k.giveBack(context.Background(), giving{g: g, by: of(s)}, 0, func() {
 		delete(g.u.owners, s)
 		k.q.Leave(&s.Stay)
 	})

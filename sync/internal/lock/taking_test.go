@@ -37,17 +37,17 @@ func TestTaking_IsForWhoHasOrderedIt(t *testing.T) {
 		_, _, _ = k.q.Acquire(w)
 		waiters = append(waiters, w)
 	}
-	next := func(seize bool) *conversation.Command {
+	next := func(seize bool) conversation.Command {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		s := k.nextLocked()
-		if s == nil || s.Seize != seize {
+		if s.N == 0 || s.Seize != seize {
 			t.Fatalf("stated %+v", s)
 		}
 		return s
 	}
-	states := func(s *conversation.Command) { // as send, but sends nothing after it
-		k.exchange(s, false)
+	states := func(s conversation.Command) { // as send, but sends nothing after it
+		k.exchange(&s)
 		k.l.landed()
 	}
 	states(next(false))

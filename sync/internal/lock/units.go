@@ -177,8 +177,8 @@ func (k *Key) unitsDemandLocked(now Moment) queue.Demand {
 	return d
 }
 
-// nextUnitsLocked takes the command that is due now. Where there is none, it returns nil and sets the timer.
-func (k *Key) nextUnitsLocked() *conversation.Command {
+// nextUnitsLocked takes the command that is due now. Where there is none, which has no number, it sets the timer.
+func (k *Key) nextUnitsLocked() conversation.Command {
 	for {
 		if k.u.lossy.Load() { // somebody may have left by the queue alone
 			k.exitedLocked(k.cur.Load())
@@ -196,7 +196,7 @@ func (k *Key) nextUnitsLocked() *conversation.Command {
 			if s.Keep == 0 && before {
 				g := k.cur.Load()
 				if !g.lease.End() {
-					return nil // it was lost, and Lost is on its way
+					return conversation.Command{} // it was lost, and Lost is on its way
 				}
 				k.l.unregister(g, nil)
 				k.u.ended = now
@@ -226,9 +226,7 @@ func (k *Key) nextUnitsLocked() *conversation.Command {
 				}
 			}
 			k.wakeLocked(min(until, at), now)
-			return nil
 		}
-		cmd := s // only what is sent is to be allocated
-		return &cmd
+		return s
 	}
 }

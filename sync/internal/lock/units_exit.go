@@ -117,7 +117,7 @@ func (k *Key) Leave(units, of int64) (lost *Held) {
 	}
 	if k.leaveUnits(now, units, of) != queue.Nothing || lost != nil || k.u.lossy.Load() || k.l.closing.Load() { // while it closes nothing stays
 		g := k.cur.Load()
-		k.giveBack(context.Background(), giving{g: g, unnamed: true}, sent, true, func() { k.exitedLocked(g) })
+		k.giveBack(context.Background(), giving{g: g, unnamed: true}, sent, func() { k.exitedLocked(g) })
 	}
 	return lost
 }
@@ -138,7 +138,7 @@ func (o *Owner) exitUnits(ctx context.Context) ExitResult {
 		left.by = nil
 	}
 	var reported <-chan struct{}
-	r := k.giveBack(ctx, left, 0, !o.Kind.CanNotify(), func() {
+	r := k.giveBack(ctx, left, 0, func() {
 		switch {
 		case loss == nil, s.loss != nil:
 		case g.lease.Valid(k.l.leases.Now()):
@@ -186,7 +186,7 @@ func (k *Key) reports(g *Held, l *Loss) (done <-chan struct{}) {
 //	                                          the number of the last command before that
 //	the grant is lost, and not notified yet   the notification counts who has left
 //	otherwise                                 others use the units, or they linger
-func (k *Key) giveBack(ctx context.Context, left giving, after uint64, mayBeHeld bool, outLocked func()) ExitResult {
+func (k *Key) giveBack(ctx context.Context, left giving, after uint64, outLocked func()) ExitResult {
 	limit, g := time.Now().Add(2*k.set.Timeout), left.g
 	k.mu.Lock()
 	outLocked()
@@ -206,14 +206,14 @@ func (k *Key) giveBack(ctx context.Context, left giving, after uint64, mayBeHeld
 		g.u.left, g.u.unnamed = append(g.u.left, left.by...), g.u.unnamed || left.unnamed
 	}
 	s := k.nextLocked()
-	mine := s != nil && b != nil && b == k.freeing
+	mine := s.N > 0 && b != nil && b == k.freeing
 	k.mu.Unlock()
 	bounded := ctx.Done() != nil && ctx.Err() == nil // one that has ended before bounds nothing
 	switch {
 	case mine && !bounded:
-		k.send(s, mayBeHeld)
-	case s != nil:
-		go k.send(s, false)
+		k.send(s)
+	case s.N > 0:
+		go k.send(s)
 	}
 	switch {
 	case b == nil && lost:

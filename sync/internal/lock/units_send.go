@@ -11,8 +11,8 @@ import (
 // Mutex.
 
 // askUnits is ask for units.
-func (k *Key) askUnits(cmd *conversation.Command, mayBeHeld bool) (conversation.Event, lettucecompat.Answer) {
-	wire := k.command(cmd, mayBeHeld)
+func (k *Key) askUnits(cmd *conversation.Command) (conversation.Event, lettucecompat.Answer) {
+	wire := k.command(cmd)
 	k.mu.Lock()
 	if k.u.sentN != cmd.N { // a call has overtaken it, and a later one was sent: Redis would not mind it
 		k.mu.Unlock()
