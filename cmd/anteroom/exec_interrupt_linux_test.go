@@ -38,20 +38,20 @@ const blocking = `sh -c 'echo r$(($1+10))dy; test $1 != 1 || read x' sh`
 func TestExec_X4_InterruptEndsTheScript(t *testing.T) {
 	s, rdb := withRedis(t)
 	take(t, rdb, "taken")
-	loop := `for i in 1 2; do "$TOOL" exec k -- ` + blocking + ` $i; done; echo went-on`
+	loop := `for i in 1 2; do "$TOOL" exec --lease 10m k -- ` + blocking + ` $i; done; echo went-on`
 	for name, c := range map[string]struct{ shell, script, key, status string }{
 		"dash":         {"dash", loop, "\x03", "130"},
 		"bash":         {"bash", loop, "\x03", "130"},
 		"quit":         {"dash", loop, "\x1c", "131"},
-		"xargs":        {"bash", `printf '1\n2\n' | xargs -o -n 1 "$TOOL" exec k -- ` + blocking + `; echo went-on`, "\x03", "130"},
-		"exec in exec": {"bash", `for i in 1 2; do "$TOOL" exec --pass-env k -- "$TOOL" exec l -- ` + blocking + ` $i; done; echo went-on`, "\x03", "130"},
-		"pipeline":     {"bash", `for i in 1 2; do "$TOOL" exec k -- ` + blocking + ` $i | cat; done; echo went-on`, "\x03", "130"},
+		"xargs":        {"bash", `printf '1\n2\n' | xargs -o -n 1 "$TOOL" exec --lease 10m k -- ` + blocking + `; echo went-on`, "\x03", "130"},
+		"exec in exec": {"bash", `for i in 1 2; do "$TOOL" exec --lease 10m --pass-env k -- "$TOOL" exec --lease 10m l -- ` + blocking + ` $i; done; echo went-on`, "\x03", "130"},
+		"pipeline":     {"bash", `for i in 1 2; do "$TOOL" exec --lease 10m k -- ` + blocking + ` $i | cat; done; echo went-on`, "\x03", "130"},
 		"waiting":      {"bash", `for i in 1 2; do echo r$((i+10))dy; "$TOOL" exec taken -- true; done; echo went-on`, "\x03", "130"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			// The key may end the script itself, which then does not wait for exec.
+			// The key may end the script itself, which then does not wait for exec. Its lease outlasts the bound, which only a hang breaks.
 			got := interrupted(t, s.URL(), c.shell, c.script, c.key, func() {
-				for end := time.Now().Add(10 * time.Second); locked(t, rdb, "k") || locked(t, rdb, "l"); time.Sleep(10 * time.Millisecond) {
+				for end := time.Now().Add(2 * time.Minute); locked(t, rdb, "k") || locked(t, rdb, "l"); time.Sleep(10 * time.Millisecond) {
 					if time.Now().After(end) {
 						t.Fatal("the lock is still there")
 					}
