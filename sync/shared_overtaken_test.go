@@ -23,6 +23,7 @@ func (s *embedded) overtaken(t *testing.T, a, b *anteroom.Manager, net *faultnet
 	for net.Waiting() > 0 {
 		time.Sleep(time.Millisecond)
 	}
+	time.Sleep(10 * time.Millisecond) // other commands pass that connection
 	ok(t, h.Release(bg))
 	s.settle()
 	return isIn(t, got)
