@@ -85,10 +85,12 @@ func TestNote_WhatIsRefused(t *testing.T) {
 func TestNote_OnAServer(t *testing.T) {
 	t.Parallel()
 	server := testredis.Start(t)
-	lease := pace.Scale(time.Second)
-	m, rec := manager(t, server.Client(t), anteroom.Config{Defaults: anteroom.LockConfig{LeaseTime: lease, WatchdogPeriod: 50 * time.Millisecond}})
+	counts := newCounter()
+	m, rec := manager(t, server.Client(t), anteroom.Config{Observer: hooks(counts), Defaults: anteroom.LockConfig{
+		LeaseTime: pace.Scale(4 * time.Second), WatchdogPeriod: 50 * time.Millisecond,
+	}})
 	h := acquire(t, m.Mutex("k"), anteroom.Note("a note"))
-	eventually(t, "renewed", func() bool { return time.Since(h.Since()) > 2*lease })
+	eventually(t, "renewed", func() bool { return counts.get("renewed/renewed") > 0 })
 	ok(t, h.Err())
 	info, err := m.Inspect(bg, "k")
 	ok(t, err)
