@@ -172,16 +172,18 @@ func askBatch[T any, R interface{ worst(Outcome) Outcome }](
 	}
 	start, worst := time.Now(), OutcomeOK
 	replies := make([]R, 0, len(batch))
-	for i, b := range c.sendBatch(ctx, len(batch), start, timeout, func(i, n int) *redisCmd { return ask(batch[i : i+n]) }) {
+	c.sendBatch(ctx, len(batch), start, timeout, func(i, n int) *redisCmd { return ask(batch[i : i+n]) }, func(i int, b batchAnswer) {
 		replies = append(replies, read(batch[i], b))
 		worst = replies[i].worst(worst)
-	}
+	})
 	c.observe(name, worst, start)
 	return replies
 }
 
-// sendBatch sends what ask makes of n items from number i on.
-func (c *Client) sendBatch(ctx context.Context, items int, now time.Time, timeout time.Duration, ask func(i, n int) *redisCmd) []batchAnswer {
+// sendBatch sends what ask makes of n items from number i on, and hands the answers to each, in order.
+func (c *Client) sendBatch(
+	ctx context.Context, items int, now time.Time, timeout time.Duration, ask func(i, n int) *redisCmd, each func(int, batchAnswer),
+) {
 	size := items
 	if c.Multi() {
 		size = 1
@@ -193,23 +195,22 @@ func (c *Client) sendBatch(ctx context.Context, items int, now time.Time, timeou
 	left := c.doAll(ctx, c.shardOf(cmds[0].key).keep, cmds, now, timeout)
 	if left == nil {
 		if left, again := c.oneByOne(cmds, size, now, timeout); again {
-			return c.sendBatch(ctx, items, time.Now(), left, ask)
+			c.sendBatch(ctx, items, time.Now(), left, ask, each)
+			return
 		}
 	}
-	all := make([]batchAnswer, 0, items)
-	for _, cmd := range cmds {
+	for n, cmd := range cmds {
 		for i := range size {
 			b := cmd.item(left, i, size)
 			if b.outcome != OutcomeFailed || cmd.sent() {
 				b.sentAt = cmd.sentAt
 			}
-			all = append(all, b)
+			each(n*size+i, b)
 		}
 		if left == nil {
 			c.reuse(cmd)
 		}
 	}
-	return all
 }
 
 // item is what is known of item i of a command about size ones.

@@ -46,10 +46,13 @@ type Client struct {
 	cluster   bool        // of a known Redis Cluster
 	unsharded atomic.Bool // it is too old for channels of shards
 	single    *shard      // shards[""]
-	direct    *direct     // to the only server; nil: go-redis sends all
+	// hookless: rdb is a ClusterClient, and nothing of the user's sees its commands before a node's client does. It is found out by the
+	// first one.
+	hookless, asked atomic.Bool
 
 	live    atomic.Int64 // calls of do, doAll and doSynced
 	closed  atomic.Bool
+	brief   atomic.Bool   // connections of ours are not kept: see StopListening
 	drained chan struct{} // closed after Close by the last of these calls
 	drain   func()
 
@@ -61,7 +64,12 @@ type Client struct {
 
 // shard bounds what go-redis has under way to one server: commands, everything that keeps what is held, and renewals that wait for
 // replicas: these must not keep the renewals of other locks waiting.
-type shard struct{ locks, keep, synced room }
+type shard struct {
+	locks, keep, synced room
+	direct              *direct               // to it; nil: go-redis sends what is for it. Guarded by Client.mu in a cluster, else constant
+	loading             chan struct{}         // cap 1: a call loads a script
+	loaded              map[*script]time.Time // when that was; of who loads
+}
 
 // New makes a Client over rdb. It does no I/O, so a wrong address shows at the first command. The user keeps rdb and
 // closes it, after Close.
@@ -99,10 +107,10 @@ func New(rdb Redis, opt Options) (*Client, error) {
 	c.drain = sync.OnceFunc(func() { close(c.drained) })
 	c.warn.report = opt.OnWarning
 	c.subs, c.tracking = newSubscriptions(c), newTracking(c)
-	if user, is := rdb.(*redis.Client); is {
-		c.direct = newDirect(c, user)
-	}
 	c.single = c.shard("")
+	if user, is := rdb.(*redis.Client); is {
+		c.single.direct, c.single.locks = newDirect(c, user), newRoom(mostHooked)
+	}
 	return c, nil
 }
 
@@ -153,14 +161,12 @@ func (c *Client) shard(addr string) *shard {
 	defer c.mu.Unlock()
 	s := c.shards[addr]
 	if s == nil {
-		locks := c.opt.MaxInFlight
-		if c.direct != nil {
-			locks = mostHooked
-		}
 		s = &shard{
-			locks:  newRoom(locks),
+			locks:  newRoom(c.opt.MaxInFlight),
 			synced: newRoom(min(c.opt.MaxInFlight, waitInFlight)),
 			keep:   newRoom(keepLimit),
+
+			loading: make(chan struct{}, 1), loaded: map[*script]time.Time{},
 		}
 		c.shards[addr] = s
 	}
@@ -176,8 +182,8 @@ func (c *Client) Close() {
 		c.drain()
 	}
 	c.await(append(c.subs.close(), c.tracking.close(), c.drained))
-	if c.direct != nil {
-		c.direct.close()
+	for _, d := range c.directs() {
+		d.close()
 	}
 }
 

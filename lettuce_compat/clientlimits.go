@@ -60,7 +60,7 @@ func (c *Client) ReadTimeout() time.Duration { return max(c.limits.read, 0) }
 // Of a client that is neither that nor a *redis.ClusterClient nothing is known, and nothing is said.
 func (c *Client) Costs(replicas bool) []string {
 	var costs []string
-	need := underWay(c.opt.MaxInFlight, c.direct != nil, replicas)
+	need := underWay(c.opt.MaxInFlight, c.single.direct != nil, replicas)
 	if !c.limits.known || need == 0 {
 		return nil
 	}

@@ -11,10 +11,7 @@ const (
 	// readsFor is how long a caller reads for all before a goroutine does: its context may end meanwhile. A near server
 	// answers earlier.
 	readsFor = time.Millisecond
-	// readRoom is what a read has room for at least.
-	readRoom = 4 << 10
-	// spareRoom is the most that a buffer keeps between two uses, and mostSpareCalls the most of the lists of calls and replies.
-	spareRoom      = 128 << 10 // what 400 callers send at a time
+	// mostSpareCalls is the most that the lists of calls and replies keep between two uses.
 	mostSpareCalls = 1024
 	// staleAfter is after how long without use a connection is looked at before it is used: the server may have closed it.
 	staleAfter = time.Millisecond
@@ -47,9 +44,7 @@ type conn struct {
 	unwritten int // of calls: so many at the end are in out
 	reading   bool
 
-	in      []byte // read, and no reply yet: in[r:w]
-	r, w    int
-	scan    scan
+	in      inbox
 	replies []any // that have come, in order
 }
 

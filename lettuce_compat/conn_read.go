@@ -21,8 +21,7 @@ func (c *conn) read(own *call) {
 	defer n.mu.Unlock()
 	for c.err == nil && c.dueLocked() > 0 && (own == nil || !own.over) {
 		n.mu.Unlock()
-		got, err := c.nc.Read(c.room())
-		c.w += got
+		err := c.in.read(c.nc)
 		bad := c.understand()
 		n.mu.Lock()
 		if c.err != nil { // ended meanwhile
@@ -57,32 +56,16 @@ func (c *conn) passReadingLocked(was *call) {
 	go c.read(nil)
 }
 
-// room is where the next read goes.
-func (c *conn) room() []byte {
-	switch {
-	case c.w == len(c.in) && c.r > 0:
-		c.w = copy(c.in, c.in[c.r:c.w])
-		c.r = 0
-	case c.w == len(c.in):
-		c.in = append(c.in, make([]byte, len(c.in))...)
-	}
-	return c.in[c.w:]
-}
-
 // understand takes the replies out of what was read. An error: the rest cannot be understood.
 func (c *conn) understand() error {
-	for c.r < c.w {
-		n, err := c.scan.next(c.in[c.r:c.w])
-		if n == 0 {
+	for {
+		reply, err := c.in.next()
+		if reply == nil {
 			return err
 		}
-		v, _ := value(c.in[c.r:])
-		c.replies, c.r = append(c.replies, v), c.r+n
+		v, _ := value(reply)
+		c.replies = append(c.replies, v)
 	}
-	if c.r, c.w = 0, 0; len(c.in) > spareRoom {
-		c.in = make([]byte, readRoom)
-	}
-	return nil
 }
 
 // answerLocked answers all whose replies have come.

@@ -22,16 +22,10 @@ import (
 
 // seen is a hook that notes what goes through it.
 type seen struct {
-	redis.Hook
+	plainHook
 	mu     sync.Mutex
 	names  []string
 	values []any
-}
-
-func (s *seen) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (s *seen) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
 }
 
 func (s *seen) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
@@ -72,13 +66,7 @@ func TestDirect_HooksSeeEachCommand(t *testing.T) {
 }
 
 // replacing is a hook that sends another command in place of each script.
-type replacing struct{ redis.Hook }
-
-func (replacing) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (replacing) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
-}
+type replacing struct{ plainHook }
 
 func (replacing) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
@@ -114,13 +102,7 @@ func TestDirect_AHookSendsAnotherCommand(t *testing.T) {
 }
 
 // retrying is a hook that sends a command twice, as one that retries.
-type retrying struct{ redis.Hook }
-
-func (retrying) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (retrying) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
-}
+type retrying struct{ plainHook }
 
 func (retrying) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
@@ -157,13 +139,7 @@ func TestWire_I1_AHookThatRetriesAfterALostReply(t *testing.T) {
 }
 
 // prefixing is a hook that renames keys, where they are.
-type prefixing struct{ redis.Hook }
-
-func (prefixing) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (prefixing) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
-}
+type prefixing struct{ plainHook }
 
 func (prefixing) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
@@ -228,17 +204,51 @@ func TestDirect_OneConnection(t *testing.T) {
 				warm(t, c)
 			}
 			before := b.net.Open() // with that of go-redis for SCRIPT LOAD
-			var all sync.WaitGroup
-			for i := range 100 {
-				all.Go(func() {
-					if got := c.Do(ctx, asks("k"+strconv.Itoa(i), 1)); got.Word != has {
-						t.Errorf("%+v", got)
-					}
-				})
-			}
-			all.Wait()
+			together(t, c, 100)
 			want(t, "connections", b.net.Open(), before)
 		})
+	}
+}
+
+// impatient is a hook that looks at a command, and first sends it with a context that has ended.
+type impatient struct{ plainHook }
+
+func (impatient) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		_ = cmd.Args()
+		ended, end := context.WithCancel(ctx)
+		if end(); next(ended, cmd) == nil {
+			return nil
+		}
+		return next(ctx, cmd)
+	}
+}
+
+// TestDirect_AHookWhoseContextHasEnded has sent nothing, and may send then.
+func TestDirect_AHookWhoseContextHasEnded(t *testing.T) {
+	t.Parallel()
+	b := onReal(t, nil)
+	warm(t, b.client(t))
+	b.rdb.AddHook(impatient{})
+	got := b.client(t).Do(ctx, asks("k", 1))
+	want(t, "outcome", got.Outcome, ok)
+	want(t, "word", got.Word, has)
+}
+
+// TestDirect_ManyFirstCalls: the server knows no script yet. One call loads it by go-redis, and the others wait for that. None carries
+// the source, which an ACL may forbid.
+func TestDirect_ManyFirstCalls(t *testing.T) {
+	t.Parallel()
+	b := onReal(t, nil)
+	b.net.Delay(50 * time.Millisecond) // all are sent before one is answered
+	c := b.client(t)
+	together(t, c, 100)
+	if n := b.net.Dials(); n > 5 { // two of ours at most, and one of go-redis, which takes another now and then
+		t.Errorf("%d connections", n)
+	}
+	stats := b.real.Stats(t)
+	if stats["script|load"] > 3 || stats["eval"] > 0 {
+		t.Errorf("%v", stats)
 	}
 }
 
@@ -347,6 +357,19 @@ func TestDirect_RotatedCredentials(t *testing.T) {
 		t.Error("no connection was made anew")
 	}
 	eventually(t, "the connection of before has ended", func() bool { return b.net.Open() <= before })
+}
+
+// TestTrack_RotatedCredentials: the tracking connection, too, and what is removed then is found.
+func TestTrack_RotatedCredentials(t *testing.T) {
+	t.Parallel()
+	r := &rotating{}
+	w := onReal(t, nil, func(o *redis.Options) { o.StreamingCredentialsProvider = r }).follow(t, nil)
+	defer w.hold(t, "k").Close()
+	reads := lettucecompat.TrackReads(w.c)
+	r.rotate()
+	eventually(t, "read again, on another connection", func() bool { return lettucecompat.TrackReads(w.c) > reads })
+	w.do(t, "del", "k")
+	w.told(t, "DEL", "k")
 }
 
 // TestDirect_ADialerThatFails: nothing was sent.

@@ -11,10 +11,10 @@
 // wants, under a number that it uses once. Redis makes it so, serves the line of those who wait, and answers what the process has
 // now. Renew makes what it has of many locks last, and changes nothing else.
 //
-//	caller ── a script ──► hooks of the user's *redis.Client ──► node: a connection of ours, on which each
-//	                                        │                    command travels as soon as it is there
-//	caller ── anything else,                │
-//	   or through another client ──► delegate: a goroutine for a call of go-redis, up to a limit for
+//	caller ── a script ──► hooks of the user's *redis.Client, or of that of a node ──► node: a connection of
+//	                                        │        ours, on which each command travels as soon as it is there
+//	caller ── anything else, or through a   │
+//	   wrapper, or a Cluster's hooks ─► delegate: a goroutine for a call of go-redis, up to a limit for
 //	                                        │      commands, for what keeps locks, and for WAIT
 //	                                      Redis
 //	                                        │ messages
@@ -61,7 +61,9 @@
 //
 // # Locks
 //
-// There are six mutexes: Client.mu (shards), node.mu, direct.credentialsMu, subscriptions.mu (of all connections that listen),
-// tracking.mu and warnings.mu. No two are held together. Nothing is called, sent or received under any of them but closing and
-// filling channels without waiting, setting timers, and starting goroutines; under node.mu also looks at a socket, without waiting.
+// There are seven mutexes: Client.mu (shards), node.mu, logins.subscribing, logins.mu, subscriptions.mu (of all connections that listen),
+// tracking.mu and warnings.mu. logins.subscribing is held while a provider of credentials is asked, who may announce new ones in that
+// call, so it comes before logins.mu, node.mu and tracking.mu. No other two are held together. Nothing is called, sent or received under
+// any of them but closing and filling channels without waiting, setting timers, and starting goroutines; under node.mu also looks at a
+// socket, without waiting.
 package lettucecompat

@@ -1,8 +1,6 @@
 package lettucecompat
 
 import (
-	"bufio"
-	"strings"
 	"time"
 )
 
@@ -149,12 +147,8 @@ func TrackersEnded(c *Client) bool {
 	}
 }
 
-// ReadFrame reads a value of RESP3, and returns its first byte, itself, and the strings in it.
-func ReadFrame(text string) (kind byte, raw string, texts []string, err error) {
-	f := frame{r: bufio.NewReader(strings.NewReader(text))}
-	kind, err = f.value(0)
-	for _, t := range f.texts {
-		texts = append(texts, string(t))
-	}
-	return kind, string(f.raw), texts, err
-}
+// Directs counts the servers to which c has connections of its own.
+func Directs(c *Client) int { return len(c.directs()) }
+
+// Relocated reports whether c has asked for the layout of its cluster after an error.
+func Relocated(c *Client) bool { return c.relocated.Load() != nil }

@@ -35,9 +35,8 @@ func TestWire_I1_NeverRetried(t *testing.T) {
 		{"cut before the reply", func(b *bed) { b.net.CutReplies(1, 0) }},
 		{"cut in the reply", func(b *bed) { b.net.CutReplies(1, 2) }},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			b := onReal(t, nil, func(o *redis.Options) { o.ReadTimeout = pace.Scale(300 * time.Millisecond) })
-			c := b.client(t, func(o *lettucecompat.Options) { o.CommandTimeout = pace.Scale(300 * time.Millisecond) })
+		never := func(t *testing.T, b *bed, make func(testing.TB, ...func(*lettucecompat.Options)) *lettucecompat.Client) {
+			c := make(t, func(o *lettucecompat.Options) { o.CommandTimeout = pace.Scale(300 * time.Millisecond) })
 			warm(t, c)
 			b.raw.ConfigResetStat(ctx)
 			tc.fault(b)
@@ -56,6 +55,15 @@ func TestWire_I1_NeverRetried(t *testing.T) {
 			b.net.Heal()
 			want(t, "repeated release", c.Do(ctx, gives("k", 1)).Word, lost)
 			b.wantHash(t, "k", hash{})
+		}
+		soon := func(o *redis.Options) { o.ReadTimeout = pace.Scale(300 * time.Millisecond) }
+		t.Run(tc.name, func(t *testing.T) {
+			b := onReal(t, nil, soon)
+			never(t, b, b.client)
+		})
+		t.Run(tc.name+" by go-redis", func(t *testing.T) {
+			b := onReal(t, nil, soon)
+			never(t, b, b.wrapped)
 		})
 	}
 }

@@ -17,6 +17,7 @@ import (
 // keeper is a go-redis hook that keeps every script call and its context, as one that traces
 // may, with what they said when they came by.
 type keeper struct {
+	plainHook
 	mu   sync.Mutex
 	kept []keptCommand
 }
@@ -26,12 +27,6 @@ type keptCommand struct {
 	end  time.Time
 	cmd  redis.Cmder
 	args []any
-}
-
-func (k *keeper) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (k *keeper) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
 }
 
 func (k *keeper) ProcessHook(next redis.ProcessHook) redis.ProcessHook {

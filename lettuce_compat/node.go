@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// mostConns is how many connections of its own a client has to a server. The second is made when the first is slow.
+	// mostConns is on how many connections to a server new commands may go. The second is made when the first is slow.
 	mostConns = 2
 	// leastSlow is the least after which others pass a connection that has not answered.
 	leastSlow = 5 * time.Millisecond
@@ -164,12 +164,9 @@ func (n *node) enterLocked(k *call) (reads bool) {
 
 // quickLocked returns a connection on which a command may go now, nil if all are slow or none is there.
 func (n *node) quickLocked(now time.Time) *conn {
-	for i := len(n.conns) - 1; i > 0; i-- {
-		n.conns[i].tendLocked(now, true)
-	}
+	n.tendLocked(now)
 	for i := 0; i < len(n.conns); {
 		c := n.conns[i]
-		c.tendLocked(now, i > 0)
 		quick := c.err == nil && !c.retired && !c.slowLocked(now)
 		switch {
 		case quick && c.idleLocked(now) > staleAfter && isStale(c.nc):
@@ -232,7 +229,18 @@ func (n *node) expire(now time.Time) (hung bool) {
 			c.endLocked(errHung)
 		}
 	}
+	n.tendLocked(now)
 	return hung
+}
+
+// tendLocked retires connections that are not needed any more, also those to a server of which nobody asks anything.
+func (n *node) tendLocked(now time.Time) {
+	for i := len(n.conns) - 1; i >= 0; i-- {
+		c := n.conns[i]
+		if c.tendLocked(now, i > 0); n.idles > 0 && c.err == nil && c.dueLocked() == 0 {
+			n.alarmLocked(c.usedAt.Add(n.idles+1), now)
+		}
+	}
 }
 
 // expireLocked gives k up if its time is over, and sets the alarm for it otherwise.

@@ -38,7 +38,7 @@ func (n *node) grow() {
 	switch {
 	case err == nil:
 		now := time.Now()
-		c := &conn{n: n, nc: nc, madeAt: now, usedAt: now, in: make([]byte, readRoom)}
+		c := &conn{n: n, nc: nc, madeAt: now, usedAt: now, in: newInbox(resp2)}
 		n.conns = append(n.conns, c)
 		c.takeLocked()
 		if n.brief {

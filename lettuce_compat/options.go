@@ -26,8 +26,8 @@ type Options struct {
 	CommandTimeout time.Duration
 	// Dialect is how locks are written in Redis. Defaults to DesignDocument.
 	Dialect Dialect
-	// MaxInFlight limits the commands that go-redis has under way per server: those of a client that is no *redis.Client, whose
-	// scripts travel on connections of ours. Defaults to 16. Beside them go 8 for renewals and questions, and 8 (or
+	// MaxInFlight limits the commands that go-redis has under way per server: those of a ClusterClient with hooks, or of a client that is
+	// wrapped. The scripts of all others travel on connections of ours. Defaults to 16. Beside them go 8 for renewals and questions, and 8 (or
 	// MaxInFlight, if that is less) for renewals that wait for replicas. Keep the sum below the client's PoolSize, or
 	// commands wait there instead.
 	MaxInFlight int

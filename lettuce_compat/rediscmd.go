@@ -43,9 +43,10 @@ type redisCmd struct {
 	end     time.Time     // when that is
 	sentAt  time.Time     // before anything of it was handed to anybody
 
-	wire   []byte // as it travels, if a hook may have changed it
-	filled bool   // go-redis' own command has the arguments: others see it
-	ours   bool   // it was answered, and nobody else has seen it
+	wire   []byte  // as it travels, if a hook may have changed it
+	filled bool    // go-redis' own command has the arguments: others see it
+	ours   bool    // it was answered, and nobody else has seen it
+	client *Client // of a cluster: asks for its hooks
 
 	// Of a command that travels on a connection of ours.
 	taken atomic.Bool           // it is there, or was sent on one, and is not sent again
@@ -147,6 +148,9 @@ func (c *redisCmd) NoRetry() bool { return true }
 
 // Args hands out the arguments and notes that they may now be written.
 func (c *redisCmd) Args() []any {
+	if c.client != nil {
+		c.client.askForClusterHooks()
+	}
 	if c.state.CompareAndSwap(cmdHeld, cmdSent) || c.state.CompareAndSwap(cmdOurs, cmdSent) || c.state.Load() == cmdSent {
 		return c.Cmd.Args()
 	}
@@ -188,7 +192,8 @@ func (c *redisCmd) asEval() {
 }
 
 // result says what is known about the command after its request was answered (left nil) or left with an error.
-// OutcomeOK means that a reply arrived, even an error.
+// OutcomeOK means that a reply came that is no error; of a batch, elements may be errors. An error that a server has answered with is
+// OutcomeFailed.
 //
 // An error on a command that is still held arose before it was sent: a hook or a Limiter has refused it, a connection
 // could not be had, or not greeted in time. That does not depend on whose error it is: who writes a command calls Args

@@ -17,7 +17,7 @@ import (
 // refusal is a go-redis hook that answers every script about a line with an error of a server, and
 // counts them.
 type refusal struct {
-	redis.Hook
+	plainHook
 	text  string
 	count atomic.Int64
 	off   atomic.Bool
@@ -25,12 +25,6 @@ type refusal struct {
 
 func (r *refusal) Error() string { return r.text }
 func (r *refusal) RedisError()   {}
-
-func (r *refusal) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (r *refusal) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
-}
 
 func (r *refusal) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {

@@ -5,6 +5,7 @@ import (
 	"encoding"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"strconv"
 	"strings"
@@ -12,18 +13,22 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// This file is what travels on a connection of our own, in RESP2, in which a server says nothing unasked: commands, and the few kinds
-// of replies that scripts have. Whatever else comes ends the connection: the other side may be anybody.
+// This file is what travels on a connection of our own: commands, and the values that come. Scripts travel in RESP2, in which a server
+// says nothing unasked; a tracking connection needs RESP3. A value of another kind ends the connection: the other side may be anybody.
 
 const (
 	maxReply    = 64 << 20 // bytes of a reply; the longest is Inspect's, of a Semaphore that very many clients have
 	maxElements = 1 << 20  // of all its arrays
 	maxDepth    = 8        // of arrays in arrays
 	maxLine     = 64 << 10 // bytes of an error, a number or a length; go-redis refuses longer ones too
+
+	// The kinds of values that may come.
+	resp2 = "+-:$*"
+	resp3 = resp2 + ">%~_#,("
 )
 
-// errReply ends a connection: what comes on it is no reply to a script.
-var errReply = errors.New("the server has sent what is no reply to a script")
+// errReply ends a connection: what comes on it is no reply to a command of ours.
+var errReply = errors.New("the server has sent what is no reply to a command of ours")
 
 // answerError is an error that the server has answered with, or a script, as text, about one key of a batch.
 type answerError string
@@ -66,47 +71,55 @@ func appendAny(b []byte, arg any) ([]byte, error) {
 	return b, fmt.Errorf("a hook has put a %T among the arguments of a script", arg)
 }
 
-// scan finds the end of the first reply in what has come, and checks it. It goes on with the value at which it was when it comes again
-// with more, so a long reply is not looked at anew.
+// scan finds the end of the first value in what has come, and checks it. It goes on with the part at which it was when it comes again
+// with more, so a long value is not looked at anew.
 type scan struct {
+	kinds    string        // that may come
 	at       int           // all before is checked
 	left     [maxDepth]int // of each array that it is in: elements to come
 	depth    int
 	elements int
 }
 
-// next returns the length of the reply at the beginning of b. 0: it is not complete. An error: it is none.
+// next returns the length of the value at the beginning of b. 0: it is not complete. An error: it is none.
 func (s *scan) next(b []byte) (n int, err error) {
 	for {
-		kind, line, end, err := lineAt(b, s.at)
+		kind, line, end, err := s.line(b)
 		if err != nil {
 			return 0, err
 		}
-		size := int64(0)
-		if end > 0 && kind != '+' && kind != '-' {
-			var ok bool
-			if size, ok = number(line); !ok || kind != ':' && (size < -1 || size > maxReply) {
-				return 0, errReply
+		bytes, elements, ok := 0, 0, true
+		switch {
+		case end == 0:
+		case kind == ':':
+			_, ok = number(line)
+		case kind == '$':
+			if bytes, ok = size(line); bytes >= 0 {
+				end += bytes + len("\r\n")
 			}
-		}
-		if kind == '$' && size >= 0 {
-			end += int(size) + len("\r\n")
+		case isArray(kind):
+			elements, ok = size(line)
 		}
 		switch {
+		case !ok:
+			return 0, errReply
 		case end == 0 || end > len(b):
 			if len(b) > maxReply {
 				return 0, errReply
 			}
 			return 0, nil
-		case kind == '$' && size >= 0 && string(b[end-2:end]) != "\r\n":
+		case kind == '$' && bytes >= 0 && string(b[end-2:end]) != "\r\n":
 			return 0, errReply
 		}
 		s.at = end
-		if kind == '*' && size > 0 {
-			if s.elements += int(size); s.depth == maxDepth || s.elements > maxElements {
+		if elements > 0 {
+			if kind == '%' {
+				elements *= 2
+			}
+			if s.elements += elements; s.depth == maxDepth || s.elements > maxElements {
 				return 0, errReply
 			}
-			s.left[s.depth] = int(size)
+			s.left[s.depth] = elements
 			s.depth++
 			continue
 		}
@@ -117,21 +130,21 @@ func (s *scan) next(b []byte) (n int, err error) {
 			s.depth--
 		}
 		if s.depth == 0 {
-			*s = scan{}
+			*s = scan{kinds: s.kinds}
 			return end, nil
 		}
 	}
 }
 
-// lineAt returns the line that begins there: its kind, what stands there, and its end; 0: it is not complete.
-func lineAt(b []byte, at int) (kind byte, line []byte, end int, err error) {
-	rest := b[at:]
+// line returns the line at which s is: its kind, what stands there, and its end; 0: it is not complete.
+func (s *scan) line(b []byte) (kind byte, line []byte, end int, err error) {
+	rest := b[s.at:]
 	for i, c := range rest {
 		switch {
-		case i == 0 && !strings.ContainsRune("+-:$*", rune(c)):
+		case i == 0 && strings.IndexByte(s.kinds, c) < 0:
 			return 0, nil, 0, errReply
 		case c == '\n' && i >= 2 && rest[i-1] == '\r':
-			return rest[0], rest[1 : i-1], at + i + 1, nil
+			return rest[0], rest[1 : i-1], s.at + i + 1, nil
 		case c == '\n', i > maxLine, i > 0 && rest[i-1] == '\r':
 			return 0, nil, 0, errReply
 		}
@@ -139,25 +152,33 @@ func lineAt(b []byte, at int) (kind byte, line []byte, end int, err error) {
 	return 0, nil, 0, nil
 }
 
+// isArray reports whether so many values follow.
+func isArray(kind byte) bool { return kind == '*' || kind == '>' || kind == '~' || kind == '%' }
+
+// size reads the number of bytes or elements; -1: there is no value.
+func size(line []byte) (int, bool) {
+	n, ok := number(line)
+	return int(n), ok && n >= -1 && n <= maxReply
+}
+
 // value reads the value at the beginning of b, which is whole and right: as go-redis has it (int64, string, []any, redis.Nil, or an
 // error with RedisError). It keeps nothing of b. An error in an array is one of its elements.
 func value(b []byte) (v any, rest []byte) {
-	end := bytes.IndexByte(b, '\n')
-	kind, line, rest := b[0], b[1:end-1], b[end+1:]
-	switch kind {
-	case '+':
-		return string(line), rest
-	case '-':
-		return answerError(line), rest
-	}
+	kind, line, rest := first(b)
 	size, _ := number(line)
 	switch {
+	case kind == '-':
+		return answerError(line), rest
 	case kind == ':':
 		return size, rest
+	case kind != '$' && !isArray(kind):
+		return string(line), rest
 	case size < 0:
 		return redis.Nil, rest
 	case kind == '$':
 		return string(rest[:size]), rest[size+2:]
+	case kind == '%':
+		size *= 2
 	}
 	all := make([]any, size)
 	for i := range all {
@@ -166,6 +187,28 @@ func value(b []byte) (v any, rest []byte) {
 		}
 	}
 	return all, rest
+}
+
+// texts are the strings in a value, which is whole and right, in order.
+func texts(b []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for len(b) > 0 {
+			kind, line, rest := first(b)
+			b = rest
+			if size, _ := number(line); kind == '$' && size >= 0 {
+				if !yield(rest[:size]) {
+					return
+				}
+				b = rest[size+2:]
+			}
+		}
+	}
+}
+
+// first returns the first line of b, which is right, and what comes behind it.
+func first(b []byte) (kind byte, line, rest []byte) {
+	end := bytes.IndexByte(b, '\n')
+	return b[0], b[1 : end-1], b[end+1:]
 }
 
 // number reads a decimal number of 64 bits.

@@ -47,10 +47,12 @@ func (c *Client) do(ctx context.Context, by room, cmd *redisCmd, now time.Time, 
 	if err := c.begin(ctx, now, timeout, cmd); err != nil {
 		return err
 	}
-	if c.direct != nil && cmd.script != nil {
-		return c.doDirect(ctx, by, cmd)
+	if cmd.script != nil {
+		if d := c.directTo(cmd.key); d != nil {
+			return c.doDirect(ctx, d, by, cmd)
+		}
 	}
-	return c.delegate(ctx, by, func(ctx context.Context) { c.sendOne(ctx, cmd) }, cmd)
+	return c.delegate(ctx, by, func(ctx context.Context) { c.sendOne(ctx, c.rdb, cmd) }, cmd)
 }
 
 // doAll is do for the commands of a batch: one, or several that go to a node of a cluster.
@@ -83,21 +85,23 @@ func (c *Client) one(ctx context.Context, by room, cmd *redisCmd, now time.Time,
 
 // doDirect sends a script on a connection of ours: on the goroutine of its caller if nothing of the user's sees it. Hooks have one of their
 // own, since a caller waits no longer than its time limit.
-func (c *Client) doDirect(ctx context.Context, by room, cmd *redisCmd) error {
-	if c.direct.hookless.Load() {
-		answered, err := c.direct.send(ctx, cmd)
+func (c *Client) doDirect(ctx context.Context, d *direct, by room, cmd *redisCmd) error {
+	if d.hookless.Load() {
+		answered, err := d.send(ctx, cmd)
 		cmd.SetErr(err)
 		left := cmd.hasLeft()
 		if left == nil {
 			c.noteErrors(cmd)
+		} else if errors.Is(left, ErrTimeout) {
+			c.relocate() // as delegate does
 		}
-		if left != nil || !noScript(cmd) {
+		if left != nil || !noScript(cmd) && (c.route == nil || !elsewhere(cmd)) {
 			cmd.ours = answered
 			return left
 		}
 		cmd.again()
 	}
-	if err := c.delegate(ctx, by, func(ctx context.Context) { c.sendOne(ctx, cmd) }, cmd); err != nil {
+	if err := c.delegate(ctx, by, func(ctx context.Context) { c.sendOne(ctx, d.hooked(), cmd) }, cmd); err != nil {
 		return err
 	}
 	return cmd.hasLeft()
@@ -179,30 +183,54 @@ type endpoint interface {
 	Pipelined(ctx context.Context, fn func(redis.Pipeliner) error) ([]redis.Cmder, error)
 }
 
-// sendOne lets the user's client route the command. A cluster client obeys MOVED and ASK by itself, which repeats
-// nothing: the node that answers so has not executed it.
-func (c *Client) sendOne(ctx context.Context, cmd *redisCmd) {
-	to := processor(c.rdb)
-	if c.direct != nil && cmd.script != nil {
-		to = c.direct.hooked()
+// sendOne sends the command to its server, or lets the user's client route it. A cluster client obeys MOVED and ASK by itself, which
+// repeats nothing: the node that answers so has not executed it.
+func (c *Client) sendOne(ctx context.Context, to processor, cmd *redisCmd) {
+	if c.cluster && !c.asked.Load() {
+		cmd.client = c
 	}
 	process(ctx, to, cmd)
-	cmd.doubt()
+	if cmd.doubt(); c.route != nil && elsewhere(cmd) && to != processor(c.rdb) {
+		to = c.rdb
+		cmd.again()
+		process(ctx, to, cmd)
+	}
 	if c.route != nil && !c.routed.Load() && classify(cmd.Err()) < classUnreachable { // else asking would be I/O
 		_, _ = c.node(ctx, cmd.key)
 	}
 	if !noScript(cmd) {
 		return
 	}
-	node, _ := c.node(ctx, cmd.key)
-	process(ctx, node, cmd.script.load())
-	cmd.again()
+	cmd.again() // whoever leaves now has sent nothing
+	if !c.load(ctx, cmd) {
+		return
+	}
 	process(ctx, to, cmd)
 	if cmd.doubt(); noScript(cmd) {
 		cmd.asEval()
 		process(ctx, to, cmd)
 		cmd.doubt()
 	}
+}
+
+// load has the server of cmd, which did not know its script, load it by go-redis. One call at a time does so, and those that have waited
+// find it done. False: the caller has left.
+func (c *Client) load(ctx context.Context, cmd *redisCmd) bool {
+	s := c.shardOf(cmd.key)
+	select {
+	case s.loading <- struct{}{}:
+	case <-ctx.Done():
+		return false
+	}
+	defer func() { <-s.loading }()
+	if s.loaded[cmd.script].Before(cmd.sentAt) {
+		node, _ := c.node(ctx, cmd.key)
+		load := cmd.script.load()
+		if process(ctx, node, load); load.Err() == nil {
+			s.loaded[cmd.script] = time.Now()
+		}
+	}
+	return ctx.Err() == nil
 }
 
 // process executes one command and leaves its error on it, even if the user's client is a wrapper that only returns
@@ -239,7 +267,7 @@ func (c *Client) sendMany(ctx context.Context, cmds []*redisCmd) {
 			return
 		}
 		cmd.again()
-		c.sendOne(ctx, cmd)
+		c.sendOne(ctx, c.rdb, cmd)
 	}
 }
 
@@ -278,10 +306,12 @@ func noScript(cmd *redisCmd) bool {
 	return cmd.script != nil && cmd.Err() != nil && redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT")
 }
 
+// elsewhere reports whether the command was refused by a node of a cluster that is not its owner.
+func elsewhere(cmd *redisCmd) bool {
+	err := cmd.Err()
+	return err != nil && (redis.HasErrorPrefix(err, "MOVED ") || redis.HasErrorPrefix(err, "ASK "))
+}
+
 // refusedUnexecuted reports whether the command was refused by a node that is not its owner, or that did not know
 // the script.
-func refusedUnexecuted(cmd *redisCmd) bool {
-	_, moved := redis.IsMovedError(cmd.Err())
-	_, ask := redis.IsAskError(cmd.Err())
-	return moved || ask || noScript(cmd)
-}
+func refusedUnexecuted(cmd *redisCmd) bool { return elsewhere(cmd) || noScript(cmd) }

@@ -3,6 +3,8 @@ package lettucecompat_test
 import (
 	"context"
 	"maps"
+	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -145,4 +147,27 @@ func want(t testing.TB, what string, got, want any) {
 	if got != want {
 		t.Fatalf("%s is %v, want %v", what, got, want)
 	}
+}
+
+// plainHook is what a hook does with what it does not care for.
+type plainHook struct{}
+
+func (plainHook) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (plainHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+// together has n callers take a lock each, all at the same time.
+func together(t *testing.T, c *lettucecompat.Client, n int) {
+	t.Helper()
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() {
+			if got := c.Do(ctx, asks("k"+strconv.Itoa(i), 1)); got.Outcome != ok || got.Word != has {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+	all.Wait()
 }

@@ -17,6 +17,7 @@ type Tracked struct {
 
 	// Guarded by tracking.mu.
 	t      *tracker
+	held   bool // it is what is tracked of its key
 	queue  queued
 	due    time.Time // while it is queuedLate
 	window time.Time // from when reads counts
@@ -88,12 +89,10 @@ func (e *Tracked) Close() {
 	e.leaveLocked()
 }
 
-// heldLocked reports whether e is still what is tracked of its key.
-func (e *Tracked) heldLocked() bool { return e.t.held[e.Key] == e }
-
 func (e *Tracked) leaveLocked() {
-	if e.heldLocked() {
+	if e.held {
 		delete(e.t.held, e.Key)
+		e.held = false
 	}
 }
 
@@ -102,10 +101,14 @@ func (tr *tracking) addLocked(e *Tracked, addr string) {
 	t := tr.all[addr]
 	if t == nil {
 		t = &tracker{tracking: tr, addr: addr, kick: make(chan struct{}, 1), held: map[string]*Tracked{}}
+		t.logins.changed = t.doubt
 		tr.all[addr] = t
 		tr.wg.Go(t.run)
 	}
-	e.t, e.queue = t, unqueued
+	if before := t.held[e.Key]; before != nil {
+		before.held = false
+	}
+	e.t, e.held, e.queue = t, true, unqueued
 	t.held[e.Key] = e
 	t.changedLocked(e)
 }
@@ -121,7 +124,7 @@ func (tr *tracking) move(from *tracker) {
 	for _, e := range all {
 		addr := tr.c.addr(e.Key)
 		tr.mu.Lock()
-		if addr != "" && addr != from.addr && !tr.closed && e.heldLocked() {
+		if addr != "" && addr != from.addr && !tr.closed && e.held {
 			e.leaveLocked()
 			tr.addLocked(e, addr)
 		}

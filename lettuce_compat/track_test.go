@@ -585,30 +585,3 @@ func TestTrack_CloseEndsIt(t *testing.T) {
 		late.Close()
 	}
 }
-
-// TestTrack_Frames: what is no push goes on unchanged.
-func TestTrack_Frames(t *testing.T) {
-	t.Parallel()
-	for _, text := range []string{
-		"+OK\r\n", ":1\r\n", "$-1\r\n", "_\r\n", "$0\r\n\r\n", "$3\r\na\r\n\r\n", "-ERR no\r\n", "*0\r\n", "*2\r\n:1\r\n*1\r\n+x\r\n", "#t\r\n", ",1.5\r\n",
-		"%1\r\n+a\r\n%1\r\n+b\r\n:1\r\n", "~1\r\n$1\r\nx\r\n", "=5\r\ntxt:x\r\n", "!5\r\nERR x\r\n", "(12345678901234567890\r\n", "*-1\r\n",
-	} {
-		kind, raw, _, err := lettucecompat.ReadFrame(text + "rest")
-		if err != nil || raw != text || kind != text[0] {
-			t.Errorf("%q: %q, %q, %v", text, kind, raw, err)
-		}
-	}
-	for text, texts := range map[string]string{
-		">2\r\n$10\r\ninvalidate\r\n*2\r\n$1\r\na\r\n$2\r\nb\r\r\n": "[invalidate a b\r]",
-		">2\r\n$10\r\ninvalidate\r\n_\r\n":                          "[invalidate]",
-	} {
-		if _, _, got, err := lettucecompat.ReadFrame(text); err != nil || fmt.Sprint(got) != texts {
-			t.Errorf("%q: %v, %v", text, got, err)
-		}
-	}
-	for _, text := range []string{"", "\r\n", "$3\r\nab", "*2\r\n:1\r\n", "+no end"} {
-		if _, _, _, err := lettucecompat.ReadFrame(text); err == nil {
-			t.Errorf("%q is a frame", text)
-		}
-	}
-}

@@ -3,8 +3,6 @@ package lettucecompat
 import (
 	"errors"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
 const (
@@ -43,6 +41,8 @@ type tracker struct {
 	*tracking
 	addr string
 	kick chan struct{} // cap 1: look at the queues
+
+	logins logins
 
 	// Guarded by tracking.mu.
 	held map[string]*Tracked // by key, of which a client has one hold at a time
@@ -87,21 +87,31 @@ func (t *tracker) lateLocked(e *Tracked) {
 	signal(t.kick)
 }
 
+func (t *tracker) doubt() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.doubtLocked()
+}
+
 func (t *tracker) doubtLocked() {
 	t.doubted = true
 	signal(t.kick)
 }
 
-// pushed takes in a push of the connection. No key: any may have changed.
-func (t *tracker) pushed(keys [][]byte) {
+// pushed takes in a push. If it names no key, any may have changed.
+func (t *tracker) pushed(push []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, key := range keys {
-		if e := t.held[string(key)]; e != nil {
+	n := 0
+	for text := range texts(push) {
+		if n++; n == 1 && string(text) != "invalidate" {
+			return
+		}
+		if e := t.held[string(text)]; n > 1 && e != nil {
 			t.changedLocked(e)
 		}
 	}
-	if len(keys) == 0 {
+	if n == 1 {
 		for _, e := range t.held {
 			t.changedLocked(e)
 		}
@@ -109,6 +119,7 @@ func (t *tracker) pushed(keys [][]byte) {
 }
 
 func (t *tracker) run() {
+	defer t.logins.close()
 	contradicted := 0
 	for pause := time.Duration(0); t.wait(); {
 		began := time.Now()
@@ -164,7 +175,7 @@ func (t *tracker) serve() error {
 	if err != nil {
 		return err
 	}
-	defer conn.close(t)
+	defer conn.nc.Close()
 	t.mu.Lock()
 	t.up = true
 	for _, e := range t.held {
@@ -220,7 +231,7 @@ func (t *tracker) next() (some []*Tracked, due time.Duration, err error) {
 		e := t.now[0]
 		t.now = t.now[1:]
 		e.queue = unqueued
-		if e.heldLocked() {
+		if e.held {
 			some = append(some, e)
 		}
 	}
@@ -233,24 +244,21 @@ func (t *tracker) next() (some []*Tracked, due time.Duration, err error) {
 
 // read asks about some fields, and has it asked again of a master what may be missing.
 func (t *tracker) read(conn *trackConn, some []*Tracked) error {
-	cmds, err := conn.exist(t, some)
+	replies, err := conn.exist(t, some)
 	var missing []*Tracked
 	plain := true // Redis has said of each that it is not there, and not that it is elsewhere, or no hash
 	t.mu.Lock()
-	for i, cmd := range cmds {
+	for i, reply := range replies {
 		e := some[i]
-		answer, answered := errors.AsType[redis.Error](cmd.Err())
+		refused, _ := reply.(error)
 		switch {
-		case cmd.Err() != nil && !answered:
-			err = cmd.Err()
-			continue
-		case redis.IsPermissionError(answer):
-			err = &trackRefusal{answer}
-		case !cmd.Val() && e.heldLocked(): // also where it is no hash, or elsewhere
-			missing = append(missing, e)
-			plain = plain && !answered
-		case cmd.Val():
+		case hasCode(refused, "NOPERM"):
+			err = &trackRefusal{refused}
+		case reply == any(int64(1)):
 			t.found = true
+		case e.held: // also where it is no hash, or elsewhere
+			missing = append(missing, e)
+			plain = plain && refused == nil
 		}
 		t.answered++
 	}

@@ -84,8 +84,9 @@ func (c *Client) Subscribe() {
 // owner that closes while holds are left, whose late releases must still be sent.
 func (c *Client) StopListening() {
 	c.await(append(c.subs.close(), c.tracking.close()))
-	if c.direct != nil {
-		c.direct.keepNothing()
+	c.brief.Store(true)
+	for _, d := range c.directs() {
+		d.keepNothing()
 	}
 }
 

@@ -79,9 +79,10 @@ type Config struct {
 	CommandTimeout time.Duration
 
 	// MaxInFlight bounds the commands that acquire and release, under way together
-	// to one Redis node, where the client sends them: a ClusterClient, or one that is
-	// wrapped. Those of a *redis.Client travel together on connections of the Manager,
-	// two at most, and are not bounded. From 1 to 1024. Defaults to 16.
+	// to one Redis node, where the client sends them: a ClusterClient with hooks, of its
+	// own or of its nodes, or a client that is wrapped. All others travel together on
+	// connections of the Manager, two at most to a node, and are not bounded. From 1 to
+	// 1024. Defaults to 16.
 	MaxInFlight int
 
 	// RenewalInFlight bounds the batches of renewals under way together to one

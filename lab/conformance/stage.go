@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -67,41 +65,6 @@ func (s *stage) client() redis.UniversalClient {
 	c := s.d.Client(s.name)
 	s.clients = append(s.clients, c)
 	return c
-}
-
-// mortal returns c, or one with its options, and what ends its connections for good, as the end of its process does. A Manager over a
-// *redis.Client has connections of its own, which do not end with it.
-func mortal(c redis.UniversalClient) (redis.UniversalClient, func()) {
-	one, is := c.(*redis.Client)
-	if !is {
-		return c, func() { _ = c.Close() }
-	}
-	o, dead := *one.Options(), atomic.Bool{}
-	var mu sync.Mutex
-	var all []net.Conn
-	dial := o.Dialer
-	o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
-		nc, err := dial(ctx, network, addr)
-		if err != nil {
-			return nil, err
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		if all = append(all, nc); dead.Load() {
-			_ = nc.Close()
-		}
-		return nc, nil
-	}
-	c = redis.NewClient(&o)
-	return c, func() {
-		mu.Lock()
-		defer mu.Unlock()
-		dead.Store(true)
-		_ = c.Close()
-		for _, nc := range all {
-			_ = nc.Close()
-		}
-	}
 }
 
 // manager returns a Manager with a client of its own, like another process, and the number of its renewals.
