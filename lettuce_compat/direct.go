@@ -6,20 +6,13 @@ import (
 	"runtime"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 )
 
-// failoverAddr is what go-redis calls the address of a master that Sentinel names.
-const failoverAddr = "FailoverClient"
-
 // mostHooked is how many commands, beside those that keep what is held, are in the hooks of a *redis.Client at a time, in place of
 // MaxInFlight: they hold no connection of the pool.
 const mostHooked = 1024
-
-// followEvery is the least time between two questions where the master is.
-const followEvery = time.Second
 
 // direct is the way of scripts to one server, on connections of ours. The hooks of the client see them as they see a command of the user's:
 // a *redis.Conn of it has a copy of them, and ours as the innermost, where go-redis would take a connection out of its pool. So that
@@ -35,7 +28,7 @@ type direct struct {
 	logins          *logins
 	*node
 
-	followed atomic.Int64 // when the master was asked for, in nanoseconds
+	master follower
 }
 
 func newDirect(c *Client, user *redis.Client) *direct {
@@ -43,9 +36,6 @@ func newDirect(c *Client, user *redis.Client) *direct {
 	d.node = newNode(c, func(ctx context.Context) (net.Conn, error) { return c.connect(ctx, user, d.logins) })
 	d.logins = &logins{changed: func() { d.retire(nil) }}
 	d.lasts, d.idles = user.Options().ConnMaxLifetime, user.Options().ConnMaxIdleTime
-	if user.Options().Addr == failoverAddr && (d.idles <= 0 || d.idles > followEvery) {
-		d.idles = followEvery // see follow
-	}
 	return d
 }
 
@@ -186,28 +176,9 @@ func calledByGoRedis(function string) (is, found bool) {
 
 func (d *direct) send(ctx context.Context, cmd *redisCmd) (answered bool, err error) {
 	if d.user.Options().Addr == failoverAddr {
-		d.follow()
+		d.follow(ctx)
 	}
 	return d.do(ctx, cmd)
-}
-
-// follow asks, not too often, where a new connection would lead. Sentinel may have named another master while the old one, which is cut
-// off from it, still answers us: go-redis leaves that immediately, and so must we.
-func (d *direct) follow() {
-	last, now := d.followed.Load(), time.Now().UnixNano()
-	if now-last < int64(followEvery) || !d.followed.CompareAndSwap(last, now) || last == 0 {
-		return
-	}
-	go func() {
-		ctx, cancel := context.WithTimeout(d.ctx, d.c.patience())
-		defer cancel()
-		nc, err := d.user.Options().Dialer(ctx, "tcp", failoverAddr)
-		if err != nil {
-			return
-		}
-		defer nc.Close()
-		d.retire(func(c net.Conn) bool { return c.RemoteAddr().String() == nc.RemoteAddr().String() })
-	}()
 }
 
 // close ends the connections.

@@ -152,3 +152,5 @@ func Directs(c *Client) int { return len(c.directs()) }
 
 // Relocated reports whether c has asked for the layout of its cluster after an error.
 func Relocated(c *Client) bool { return c.relocated.Load() != nil }
+
+const FollowEvery = followEvery

@@ -33,7 +33,7 @@ var (
 //
 //	a connection is quick            commands travel on it, whatever else is under way
 //	all are slow, or none is there   commands wait, and one more is made, up to mostConns
-//	the oldest one is over its time  the connection is closed: what was written is unknown, the rest goes to another
+//	the oldest one is over its time  the connection is closed once there is another: what was written is unknown, the rest goes there
 //
 // Who waits and leaves was never sent.
 type node struct {
@@ -226,11 +226,21 @@ func (n *node) expire(now time.Time) (hung bool) {
 			n.alarmLocked(at, now)
 		default:
 			hung = true
-			c.endLocked(errHung)
+			n.replaceLocked(c)
 		}
 	}
 	n.tendLocked(now)
 	return hung
+}
+
+// replaceLocked ends c, which is hung, if there is another connection, and makes one otherwise, which then ends c: see grow. Who must
+// ask Sentinels that do not answer cannot connect, and c may only have been slow.
+func (n *node) replaceLocked(c *conn) {
+	if c.retired || n.servingLocked() > 1 {
+		c.endLocked(errHung)
+	} else {
+		n.growLocked()
+	}
 }
 
 // tendLocked retires connections that are not needed any more, also those to a server of which nobody asks anything.

@@ -39,8 +39,15 @@ func (n *node) grow() {
 	case err == nil:
 		now := time.Now()
 		c := &conn{n: n, nc: nc, madeAt: now, usedAt: now, in: newInbox(resp2)}
+		hung := slices.DeleteFunc(slices.Clone(n.conns), func(o *conn) bool {
+			at := o.hungAtLocked()
+			return at.IsZero() || now.Before(at)
+		})
 		n.conns = append(n.conns, c)
 		c.takeLocked()
+		for _, o := range hung {
+			o.endLocked(errHung)
+		}
 		if n.brief {
 			c.retireLocked()
 		}

@@ -286,6 +286,45 @@ func TestNode_AHungConnectionIsPassed(t *testing.T) {
 	})
 }
 
+// A hung connection is kept while no other can be made, as to a master whose Sentinels do not answer: it may only have been slow.
+func TestNode_AHungConnectionIsKeptWhileNoOtherIsThere(t *testing.T) {
+	for _, back := range []string{"it answers", "another is there"} {
+		t.Run(back, func(t *testing.T) {
+			var goOn chan struct{}
+			spoken(t, func(conn int, word string) string {
+				if word == "late" {
+					<-goOn
+				}
+				return echo(conn, word)
+			}, func(t *testing.T, n *node, s *speaker) {
+				goOn = make(chan struct{})
+				defer close(goOn)
+				n.mustEcho(t, "a")
+				s.fails.Store(true)
+				if o, _, _ := n.ask(t.Context(), time.Second, "late"); o != OutcomeUnknown {
+					t.Errorf("the late one: %v", o)
+				}
+				if o, _, _ := n.ask(t.Context(), time.Second, "b"); o != OutcomeFailed {
+					t.Errorf("one behind it: %v", o)
+				}
+				dials := int64(1)
+				if back == "it answers" {
+					goOn <- struct{}{}
+				} else {
+					s.fails.Store(false)
+					dials = 2
+				}
+				n.mustEcho(t, "c")
+				n.mu.Lock()
+				defer n.mu.Unlock()
+				if len(n.conns) != 1 || s.dials.Load() != dials {
+					t.Errorf("%d of %d connections are left", len(n.conns), s.dials.Load())
+				}
+			})
+		})
+	}
+}
+
 // A server that hangs holds nobody beyond his limit, or his context. What waits for a connection then was never sent.
 func TestNode_AServerThatHangs(t *testing.T) {
 	spoken(t, func(int, string) string { return "" }, func(t *testing.T, n *node, s *speaker) {
