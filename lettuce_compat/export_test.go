@@ -84,8 +84,8 @@ var (
 	SentinelOptions = sentinelOptions
 	ClusterOptions  = clusterOptions
 
-	StateSource = documentScripts.state.source
-	UnitsSource = documentScripts.units.source
+	StateSource = documentScripts().state.source
+	UnitsSource = documentScripts().units.source
 	KeySlot     = keySlot
 	SlotNumbers = slotNumbers
 )
@@ -154,3 +154,20 @@ func Directs(c *Client) int { return len(c.directs()) }
 func Relocated(c *Client) bool { return c.relocated.Load() != nil }
 
 const FollowEvery = followEvery
+
+// Script is a script by its channels, dialect and name.
+type Script struct{ Name, Source, SHA string }
+
+// Scripts returns all of them.
+func Scripts() (all []Script) {
+	for _, of := range []struct {
+		name string
+		*scripts
+	}{{"channels document", documentScripts()}, {"channels redisson", redissonScripts()}, {"shards redisson", shardedScripts()}} {
+		for i, s := range []*script{of.state, of.units, of.renew, of.renewUnits, of.status, of.inspect, of.force, of.rehearse} {
+			name := [...]string{"state", "units", "renew", "renewunits", "status", "inspect", "force", "rehearse"}[i]
+			all = append(all, Script{of.name + " " + name, s.source, s.sha})
+		}
+	}
+	return all
+}

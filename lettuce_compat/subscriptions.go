@@ -47,11 +47,11 @@ func (c *Client) sharded() bool {
 func (c *Client) scripts() *scripts {
 	switch {
 	case c.opt.Dialect == DesignDocument:
-		return documentScripts
+		return documentScripts()
 	case c.sharded():
-		return shardedScripts
+		return shardedScripts()
 	}
-	return redissonScripts
+	return redissonScripts()
 }
 
 // home returns where the release channel of key belongs: the address of its shard, "" while that is not known, or

@@ -45,12 +45,19 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// worker is the program of a worker process: "count ADDR DIR FAIR", "spin ADDR FAIR", or
+// worker is the program of a worker process: "count ADDR DIR FAIR", "spin ADDR FAIR", "all ADDR", or
 // "hold ADDR KEY LEASE", "do ADDR KEY LEASE" or "log ADDR KEY LEASE", which is hold with
 // the log on standard output.
 func worker(args []string) error {
 	rdb := redis.NewClient(&redis.Options{Addr: args[1]})
 	defer rdb.Close()
+	if args[0] == "all" {
+		if err := useAll(rdb); err != nil {
+			return err
+		}
+		fmt.Println("all done")
+		return nil
+	}
 	log := slog.New(slog.DiscardHandler)
 	if args[0] == "log" {
 		log = slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{Level: slog.LevelWarn}))

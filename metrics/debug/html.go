@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -24,25 +25,29 @@ var (
 
 // policy is the page's Content-Security-Policy (I3): nothing is loaded beyond the page itself, and its script may
 // connect only to its own origin.
-var policy = strings.Join([]string{
-	"default-src 'none'", "script-src " + hash(script), "style-src " + hash(style), "connect-src 'self'", "img-src data:",
-	"base-uri 'none'", "form-action 'self'", "frame-ancestors 'none'",
-}, "; ")
+var policy = sync.OnceValue(func() string {
+	return strings.Join([]string{
+		"default-src 'none'", "script-src " + hash(script), "style-src " + hash(style), "connect-src 'self'", "img-src data:",
+		"base-uri 'none'", "form-action 'self'", "frame-ancestors 'none'",
+	}, "; ")
+})
 
 func hash(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
-var templates = template.Must(template.New("").Funcs(template.FuncMap{
-	"lasting": lasting, "place": place,
-	"script": func() template.JS { return template.JS(script) },
-	"style":  func() template.CSS { return template.CSS(style) },
-	"clock":  func(t time.Time) string { return t.UTC().Format("15:04:05") },
-	"stamp":  func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
-	"neg":    func(s float64) float64 { return -s },
-	"add":    func(a, b int) int { return a + b },
-}).Parse(pageText))
+var templates = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("").Funcs(template.FuncMap{
+		"lasting": lasting, "place": place,
+		"script": func() template.JS { return template.JS(script) },
+		"style":  func() template.CSS { return template.CSS(style) },
+		"clock":  func(t time.Time) string { return t.UTC().Format("15:04:05") },
+		"stamp":  func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
+		"neg":    func(s float64) float64 { return -s },
+		"add":    func(a, b int) int { return a + b },
+	}).Parse(pageText))
+})
 
 // view is the data of the templates.
 type view struct {

@@ -20,7 +20,7 @@ func (p *Page) ServeHTTP(rw http.ResponseWriter, req *http.Request) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
-	h.Set("Content-Security-Policy", policy)
+	h.Set("Content-Security-Policy", policy())
 	if why := p.guard(req); why != "" {
 		http.Error(rw, why, http.StatusForbidden)
 		return
@@ -68,6 +68,6 @@ func (p *Page) answer(q query) answer {
 		name = "live"
 	}
 	var b bytes.Buffer
-	err := templates.ExecuteTemplate(&b, name, v)
+	err := templates().ExecuteTemplate(&b, name, v)
 	return answer{body: b.Bytes(), contentType: "text/html; charset=utf-8", err: err}
 }

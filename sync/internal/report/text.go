@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/anteroom/anteroom/queue"
 	"github.com/anteroom/anteroom/renewal"
@@ -77,23 +78,27 @@ const smallestACL = "; docs/operations.md lists the smallest ACL"
 
 // What a user may not use. After a command comes what it was about if Ping has asked.
 var (
-	refusedCommand = regexp.MustCompile(`permissions to run the '([\w|]+)' command( \()?`)
-	refusedChannel = regexp.MustCompile(`access (?:a channel|one of the channels|the '.*' channel)|clients' channels`)
-	refusedKey     = regexp.MustCompile(`access (?:a key|one of the keys|at least one of the keys|the '.*' key)`)
+	refusedCommand = lazily(`permissions to run the '([\w|]+)' command( \()?`)
+	refusedChannel = lazily(`access (?:a channel|one of the channels|the '.*' channel)|clients' channels`)
+	refusedKey     = lazily(`access (?:a key|one of the keys|at least one of the keys|the '.*' key)`)
 )
+
+func lazily(pattern string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
+}
 
 // Remedy returns what to do about a permanent answer, "" where the answer says all that is known. It repeats nothing of
 // the answer but the name of a command.
 func Remedy(err error) string {
 	text := err.Error()
-	switch m := refusedCommand.FindStringSubmatch(text); {
+	switch m := refusedCommand().FindStringSubmatch(text); {
 	case m != nil && m[2] == "":
 		return "the Redis user needs +" + m[1] + smallestACL
 	case m != nil:
 		return "the Redis user needs +" + m[1] + ", and the key or channel in parentheses" + smallestACL
-	case refusedChannel.MatchString(text):
+	case refusedChannel().MatchString(text):
 		return "the Redis user needs &anteroom:client:*, and the lock's release channel" + smallestACL
-	case refusedKey.MatchString(text):
+	case refusedKey().MatchString(text):
 		return "the Redis user needs the lock's key, and those of its line (~anteroom:line:…) and fencing record (~anteroom:fence:…)" + smallestACL
 	}
 	for _, r := range remedies {
