@@ -10,8 +10,9 @@ import (
 type Word uint8
 
 const (
+	wordNone Word = iota // nothing was answered
 	// WordHas: the client has what it wants, for Answer.TTL.
-	WordHas Word = iota
+	WordHas
 	// WordNothing: the client has nothing, as it wants.
 	WordNothing
 	// WordWaits: the client has a place in the line, and Answer.Units beside it.
@@ -28,7 +29,7 @@ const (
 )
 
 // wordNames are the words in the answers of lua/state.lua and lua/units.lua.
-var wordNames = [...]string{"has", "nothing", "waits", "refused", "void", "lost", "gone"}
+var wordNames = [...]string{"none", "has", "nothing", "waits", "refused", "void", "lost", "gone"}
 
 // String returns the word as the script says it.
 func (w Word) String() string {
@@ -97,8 +98,8 @@ func (a *Answer) parseWords(s *Command, v []any) (refusal int64, ok bool) {
 	word := slices.Index(wordNames[:], text(v[0]))
 	a.Word = Word(max(word, 0))
 	switch {
-	case word < 0 || len(v) == 1 || a.Word == WordNothing || a.Word >= WordVoid:
-		return 0, word >= 0 && len(v) == 1 && a.Word >= WordVoid
+	case a.Word == wordNone || len(v) == 1 || a.Word == WordNothing || a.Word >= WordVoid:
+		return 0, len(v) == 1 && a.Word >= WordVoid
 	case s.Terms.Shared:
 		a.Unit = s.N
 		return a.parseUnits(v)

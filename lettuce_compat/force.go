@@ -71,7 +71,7 @@ func (c *Client) Take(ctx context.Context, t Taking, timeout time.Duration) (a A
 		a.Word = WordRefused
 	case len(v) == 4 && text(v[0]) == "has":
 		ms, _ := v[3].(int64)
-		a.Units, a.TTL, a.Unit, a.Contended = 1, fromMillis(ms), t.Unit, v[2] == int64(1)
+		a.Word, a.Units, a.TTL, a.Unit, a.Contended = WordHas, 1, fromMillis(ms), t.Unit, v[2] == int64(1)
 		a.Token, _ = strconv.ParseInt(text(v[1]), 10, 64)
 	default:
 		a.Outcome, a.Err = OutcomeUnknown, ErrMalformed
