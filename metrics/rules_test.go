@@ -15,6 +15,7 @@ import (
 const (
 	rulesFile   = "prometheus/rules.yml"
 	casesFile   = "prometheus/rules_test.yml"
+	clusterFile = "prometheus/clusters_test.yml"
 	runbookPage = "../docs/runbook.md"
 	runbooks    = "https://github.com/anteroom/anteroom/blob/main/docs/runbook.md#"
 )
@@ -74,12 +75,12 @@ func readFile(t *testing.T, name string) string {
 	return string(text)
 }
 
-// promtool checks that the file is valid, and runs the cases of rules_test.yml.
+// promtool checks that the file is valid, and runs the cases.
 func TestRules_PromtoolAgrees(t *testing.T) {
 	tool := promtool(t)
 	for _, args := range [][]string{
 		{"check", "rules", "--lint=all", "--lint-fatal", rulesFile},
-		{"test", "rules", casesFile},
+		{"test", "rules", casesFile, clusterFile},
 	} {
 		if out, err := exec.Command(tool, args...).CombinedOutput(); err != nil {
 			t.Errorf("promtool %v: %v\n%s", args, err, out)
@@ -136,7 +137,7 @@ func TestRules_NameOnlyWhatTheCollectorExports(t *testing.T) {
 		if len(names) == 0 {
 			t.Errorf("%s asks for nothing of ours: %s", r.name, r.expr)
 		}
-		labels := []string{"job", "instance", "le"}
+		labels := []string{"cluster", "namespace", "job", "instance", "le"}
 		for _, s := range names {
 			name, matchers, _ := strings.Cut(s, "{")
 			values, ok := known[name]
@@ -160,6 +161,26 @@ func TestRules_NameOnlyWhatTheCollectorExports(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+var acrossAll = regexp.MustCompile(`\b(sum|min|max|avg|count)\s*\(|\b(ignoring|without)\b`)
+
+// A sum over clusters would hide the one that fails, and a comparison across them would compare strangers.
+func TestRules_KeepClustersApart(t *testing.T) {
+	asked := 0
+	for _, r := range readRules(t) {
+		for _, m := range grouping.FindAllStringSubmatch(r.expr, -1) {
+			if asked++; !strings.HasPrefix(m[1]+",", "cluster, namespace, job,") {
+				t.Errorf("%s groups by %q", r.name, m[1])
+			}
+		}
+		if acrossAll.MatchString(r.expr) {
+			t.Errorf("%s sums over clusters: %s", r.name, r.expr)
+		}
+	}
+	if asked < 40 {
+		t.Errorf("only %d groups", asked)
 	}
 }
 
