@@ -53,7 +53,7 @@ func TestMetrics_I4_HeldAndWaitersAreReadAtTheScrape(t *testing.T) {
 
 // Classes beyond the cap that a scrape finds are summed in "other" and are no report.
 func TestMetrics_I4_CountsBeyondTheCap(t *testing.T) {
-	c, r := newCollector(t, metrics.Config{MaxClasses: 1})
+	c, r := newCollector(t, metrics.Config{MaxClasses: 1, Detail: true})
 	c.Observer().Lost("orders", observe.LostGone)
 	c.Attach(&counts{"orders": {Held: 1}, "stock": {Held: 2}, "mail": {Held: 4}})
 	want(t, r, map[string]float64{
@@ -115,7 +115,7 @@ func TestMetrics_WithAManager(t *testing.T) {
 	srv := miniredis.RunT(t)
 	rdb := redis.NewClient(&redis.Options{Addr: srv.Addr()})
 	defer rdb.Close()
-	c, r := newCollector(t, metrics.Config{})
+	c, r := newCollector(t, metrics.Config{Detail: true})
 	m, err := anteroom.NewManager(rdb, anteroom.Config{
 		Observer: c.Observer(), CommandTimeout: 10 * time.Second, Defaults: anteroom.LockConfig{Name: "orders", Reentrant: true},
 	})

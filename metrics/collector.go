@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/anteroom/anteroom/metrics/internal/facts"
 )
 
 // Collector counts what Managers report and exports it to Prometheus. Create it with New, set it as the Managers'
@@ -16,11 +18,12 @@ import (
 type Collector struct {
 	families []prometheus.Collector // for Describe; their Collect is never called, see Collect
 	process  processSeries
-	classes  classes
-	sources  sources
+	classes  facts.Classes[*class]
+	sources  facts.Sources
 
 	// Values read at the scrape have no state here, only a description.
 	held, waiters, holdAge, waitAge, managers, goroutines *prometheus.Desc
+	detail                                                bool // goroutines, too
 }
 
 var _ prometheus.Collector = (*Collector)(nil)
@@ -33,8 +36,9 @@ func New(cfg Config) (*Collector, error) {
 		return nil, err
 	}
 	f := &factory{cfg: cfg}
-	c := &Collector{process: newProcessSeries(f)}
-	c.classes.init(newClassFamilies(f), cfg.MaxClasses)
+	c := &Collector{process: newProcessSeries(f), detail: cfg.Detail}
+	perClass := newClassFamilies(f)
+	c.classes.Init(cfg.MaxClasses, perClass.newClass)
 	c.families = f.made
 	c.held = f.desc("held", "Locks held by the attached Managers.", "class")
 	c.waiters = f.desc("waiters", "Callers waiting for a lock in the attached Managers.", "class")
@@ -48,7 +52,7 @@ func New(cfg Config) (*Collector, error) {
 }
 
 // Describe implements prometheus.Collector. What it sends does not depend on the known classes, so a registry finds
-// every conflict of names at registration.
+// every conflict of names at registration, also with what is not exported yet.
 func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, f := range c.families {
 		f.Describe(ch)
@@ -64,23 +68,20 @@ func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 // It sends the series that it has resolved itself instead of collecting the families, which hold a lock of their own
 // while they send: a registry that is slow to receive would block the first caller of a new class (I3).
 func (c *Collector) Collect(ch chan<- prometheus.Metric) {
-	counts, managers := c.count()
-	table := c.classes.table.Load() // after count, which may have added classes
-	for _, cl := range table.list {
-		for _, s := range cl.series {
-			ch <- s
-		}
+	counts, managers := facts.Count(&c.sources, &c.classes)
+	for _, cl := range c.classes.All() { // after Count, which may have added classes
+		cl.send(ch)
 		n := counts[cl]
 		ch <- gauge(c.held, float64(n.Held), cl.label)
 		ch <- gauge(c.waiters, float64(n.Waiting), cl.label)
-		ch <- gauge(c.holdAge, max(n.OldestHold, 0).Seconds(), cl.label)
-		ch <- gauge(c.waitAge, max(n.OldestWait, 0).Seconds(), cl.label)
+		ch <- gauge(c.holdAge, facts.Seconds(n.OldestHold), cl.label)
+		ch <- gauge(c.waitAge, facts.Seconds(n.OldestWait), cl.label)
 	}
-	for _, s := range c.process.series {
-		ch <- s
-	}
+	c.process.send(ch)
 	ch <- gauge(c.managers, float64(managers))
-	ch <- gauge(c.goroutines, float64(runtime.NumGoroutine()))
+	if c.detail {
+		ch <- gauge(c.goroutines, float64(runtime.NumGoroutine()))
+	}
 }
 
 // gauge is a value read at the scrape.
@@ -123,11 +124,7 @@ func (f *factory) histograms(name, help string, buckets []float64, labels ...str
 	o := prometheus.HistogramOpts{
 		Namespace: f.cfg.Namespace, Name: name, Help: help, ConstLabels: f.cfg.ConstLabels,
 		Unit: unitOf(name), Buckets: buckets,
-	}
-	if f.cfg.NativeHistograms {
-		o.NativeHistogramBucketFactor = nativeFactor
-		o.NativeHistogramMaxBucketNumber = nativeMaxBuckets
-		o.NativeHistogramMinResetDuration = nativeMinReset
+		NativeHistogramBucketFactor: nativeFactor, NativeHistogramMaxBucketNumber: nativeMaxBuckets, NativeHistogramMinResetDuration: nativeMinReset,
 	}
 	v := prometheus.NewHistogramVec(o, labels)
 	f.made = append(f.made, v)
@@ -137,26 +134,4 @@ func (f *factory) histograms(name, help string, buckets []float64, labels ...str
 func (f *factory) desc(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.V2.NewDesc(prometheus.BuildFQName(f.cfg.Namespace, "", name), help,
 		prometheus.UnconstrainedLabels(labels), f.cfg.ConstLabels, prometheus.WithUnit(unitOf(name)))
-}
-
-// resolved collects the series of one class, or of the process, found once, so that neither a report nor a scrape
-// has to find them.
-type resolved struct{ series []prometheus.Metric }
-
-func (r *resolved) counter(v *prometheus.CounterVec, labels ...string) prometheus.Counter {
-	s := v.WithLabelValues(labels...)
-	r.series = append(r.series, s)
-	return s
-}
-
-func (r *resolved) gauge(v *prometheus.GaugeVec, labels ...string) prometheus.Gauge {
-	s := v.WithLabelValues(labels...)
-	r.series = append(r.series, s)
-	return s
-}
-
-func (r *resolved) histogram(v *prometheus.HistogramVec, labels ...string) prometheus.Observer {
-	s := v.WithLabelValues(labels...)
-	r.series = append(r.series, s.(prometheus.Metric)) // a HistogramVec holds nothing else
-	return s
 }

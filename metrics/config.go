@@ -10,13 +10,13 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/anteroom/anteroom/metrics/internal/facts"
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
 // Limits and defaults of Config.
 const (
 	defaultNamespace = "anteroom"
-	defaultClasses   = 100
 	maxClasses       = 1000
 	// maxBuckets bounds the series of a histogram: each bucket is one more for each class or command.
 	maxBuckets = 100
@@ -41,51 +41,52 @@ type Config struct {
 	// Namespace, must not begin with "__", and must not be a label of the metrics. Defaults to none.
 	ConstLabels prometheus.Labels
 
-	// WaitBuckets are the upper bounds, in seconds, of acquire_wait_seconds: at most 100, positive, finite and
-	// increasing. Each costs one series per class. Defaults to 22 bounds from 1 µs, a hand-off within the process, to
-	// 1 minute.
+	// Detail adds what only debugging needs: releases_total, watchdog_checks_total, recoveries_total, goroutines, all of
+	// watchdog_last_run_timestamp_seconds, commands by name, more classic buckets, and every counter as 0 before its
+	// first event. Alert rules and the overview dashboard need none of it. Defaults to false.
+	Detail bool
+
+	// WaitBuckets are the upper bounds, in seconds, of the classic buckets of acquire_wait_seconds: at most 100, positive,
+	// finite and increasing. Each costs one series per class. A server that scrapes native histograms drops them, and
+	// has quantiles with an error of about 5 %. Defaults to the powers of ten from 1 ms to 100 s; with Detail to 22 bounds
+	// from 1 µs, a hand-off within the process, to 1 minute.
 	WaitBuckets []float64
 
-	// HoldBuckets are the same for hold_seconds. Defaults to 18 bounds from 10 µs to 1 hour.
+	// HoldBuckets are the same for hold_seconds. Defaults to the powers of ten from 10 ms to 1000 s; with Detail to 18
+	// bounds from 10 µs to 1 hour.
 	HoldBuckets []float64
 
-	// MarginBuckets are the same for renewal_margin_seconds. Defaults to 18 bounds from 10 ms to 1 hour, densest at
-	// the margins of leases from some seconds to a minute.
+	// MarginBuckets are the same for renewal_margin_seconds. Defaults to 1, 5 and 15 s, which tell apart the margins of leases
+	// up to the default of 30 s; with Detail to 18 bounds from 10 ms to 1 hour.
 	MarginBuckets []float64
 
-	// CommandBuckets are the same for redis_command_seconds; each costs one series per command. Defaults to 18 bounds
-	// from 50 µs to 1 minute, the greatest CommandTimeout.
+	// CommandBuckets are the same for redis_command_seconds; with Detail each costs one series per command. Defaults to 1,
+	// 10 and 100 ms and 1 s, the default CommandTimeout; with Detail to 18 bounds from 50 µs to 1 minute.
 	CommandBuckets []float64
-
-	// NativeHistograms adds Prometheus' native histograms to the classic ones. They give quantiles with an error of
-	// about 5 %, or more if the observed values span more than 160 buckets, and need a server that scrapes them. Such
-	// a server stores no classic buckets by default, so queries must ask for either: all queries in docs/reference/metrics.md
-	// do. Defaults to false.
-	NativeHistograms bool
 
 	// MaxClasses is how many lock classes (LockConfig.Name) get series of their own, in order of appearance; later
 	// ones are counted as class "other". It bounds the cost to Prometheus of a program that names locks after keys by
-	// mistake: a class is about 100 series. From 1 to 1000. Defaults to 100.
+	// mistake. From 1 to 1000. Defaults to 100.
 	MaxClasses int
 }
 
-// The default buckets suit what each histogram measures: adjacent bounds differ by at most a factor of five, and are
+// The buckets with Detail suit what each histogram measures: adjacent bounds differ by at most a factor of five, and are
 // densest where most values are. normal copies them, so nothing writes to them.
 var (
 	// A hand-off takes a microsecond, an acquire over a local network 0.1 ms, and a waiter waits as long as the work
 	// takes.
-	defaultWaitBuckets = []float64{
+	detailedWaits = []float64{
 		1e-6, 5e-6, 2e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60,
 	}
-	defaultHoldBuckets = []float64{
+	detailedHolds = []float64{
 		1e-5, 5e-5, 2.5e-4, .001, .005, .025, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1200, 3600,
 	}
 	// About 60 ms remain of the shortest lease, and about 18 s of the default one.
-	defaultMarginBuckets = []float64{
+	detailedMargins = []float64{
 		.01, .05, .1, .25, .5, 1, 2, 3, 5, 7.5, 10, 15, 20, 30, 60, 300, 1200, 3600,
 	}
 	// Commands abandoned at the default limit of 1 s are the first beyond it.
-	defaultCommandBuckets = []float64{
+	detailedCommands = []float64{
 		5e-5, 1e-4, 2.5e-4, 5e-4, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10, 30, 60,
 	}
 )
@@ -114,17 +115,21 @@ func (c Config) normal() (Config, error) {
 		}
 	}
 	for _, b := range []struct {
-		field    string
-		bounds   *[]float64
-		defaults []float64
+		field         string
+		bounds        *[]float64
+		few, detailed []float64
 	}{
-		{"WaitBuckets", &c.WaitBuckets, defaultWaitBuckets},
-		{"HoldBuckets", &c.HoldBuckets, defaultHoldBuckets},
-		{"MarginBuckets", &c.MarginBuckets, defaultMarginBuckets},
-		{"CommandBuckets", &c.CommandBuckets, defaultCommandBuckets},
+		{"WaitBuckets", &c.WaitBuckets, facts.Waits, detailedWaits},
+		{"HoldBuckets", &c.HoldBuckets, facts.Holds, detailedHolds},
+		{"MarginBuckets", &c.MarginBuckets, facts.Margins, detailedMargins},
+		{"CommandBuckets", &c.CommandBuckets, facts.Commands, detailedCommands},
 	} {
-		if len(*b.bounds) == 0 {
-			*b.bounds = b.defaults
+		switch {
+		case len(*b.bounds) > 0:
+		case c.Detail:
+			*b.bounds = b.detailed
+		default:
+			*b.bounds = b.few
 		}
 		if err := checkBuckets(b.field, *b.bounds); err != nil {
 			return c, err
@@ -132,7 +137,7 @@ func (c Config) normal() (Config, error) {
 		*b.bounds = slices.Clone(*b.bounds)
 	}
 	if c.MaxClasses == 0 {
-		c.MaxClasses = defaultClasses
+		c.MaxClasses = facts.MaxClasses
 	}
 	if c.MaxClasses < 1 || c.MaxClasses > maxClasses {
 		return c, configError("MaxClasses", "is %d; it must be from 1 to %d", c.MaxClasses, maxClasses)

@@ -50,7 +50,7 @@ func TestConfig_ErrorsNameTheField(t *testing.T) {
 // Every label of every metric is refused as a ConstLabel: a label missing from the list of refused ones would panic
 // or fail at registration instead.
 func TestConfig_OwnLabelsAreRefused(t *testing.T) {
-	c, r := newCollector(t, metrics.Config{})
+	c, r := newCollector(t, metrics.Config{Detail: true})
 	everything(c.Observer(), "orders")
 	families, err := r.Gather()
 	if err != nil {
@@ -83,7 +83,7 @@ func TestConfig_IsCopied(t *testing.T) {
 // Each histogram has the buckets of its own field.
 func TestConfig_EachHistogramHasItsOwnBuckets(t *testing.T) {
 	c, r := newCollector(t, metrics.Config{
-		WaitBuckets: []float64{1}, HoldBuckets: []float64{1, 2}, MarginBuckets: []float64{1, 2, 3}, CommandBuckets: []float64{1, 2, 3, 4},
+		Detail: true, WaitBuckets: []float64{1}, HoldBuckets: []float64{1, 2}, MarginBuckets: []float64{1, 2, 3}, CommandBuckets: []float64{1, 2, 3, 4},
 	})
 	everything(c.Observer(), "orders")
 	all, _ := gather(t, r)
@@ -101,8 +101,8 @@ func TestConfig_EachHistogramHasItsOwnBuckets(t *testing.T) {
 
 // Everything that a histogram is meant to measure falls between two bounds that differ by at most a factor of five,
 // so no quantile is wrong by more.
-func TestConfig_DefaultBucketsTellApartWhatIsMeasured(t *testing.T) {
-	c, r := newCollector(t, metrics.Config{})
+func TestConfig_DetailedBucketsTellApartWhatIsMeasured(t *testing.T) {
+	c, r := newCollector(t, metrics.Config{Detail: true})
 	everything(c.Observer(), "orders")
 	families, err := r.Gather()
 	if err != nil {

@@ -58,7 +58,7 @@ func rows(text string, n int) [][]string {
 // The tables name every metric, with its type, its labels and their values, and no others.
 func TestDocs_TablesMatchTheMetrics(t *testing.T) {
 	text := readPage(t)
-	c, r := newCollector(t, metrics.Config{})
+	c, r := newCollector(t, metrics.Config{Detail: true})
 	everything(c.Observer(), "orders")
 	families, err := r.Gather()
 	if err != nil {
@@ -171,7 +171,7 @@ func promtool(t *testing.T) string {
 // evaluates them over two scrapes a minute apart.
 func TestDocs_QueriesGiveNumbers(t *testing.T) {
 	tool := promtool(t)
-	c, r := newCollector(t, metrics.Config{})
+	c, r := newCollector(t, metrics.Config{Detail: true})
 	c.Attach(&counts{"orders": {Held: 1, Waiting: 1}})
 	first := exposition(t, r)
 	everything(c.Observer(), "orders")

@@ -55,10 +55,7 @@ func Example() {
 
 	// Output:
 	// anteroom_held{class="orders"} 1
-	// anteroom_lost_total{class="orders",reason="closed"} 0
 	// anteroom_lost_total{class="orders",reason="deadline"} 0
-	// anteroom_lost_total{class="orders",reason="fixed"} 0
-	// anteroom_lost_total{class="orders",reason="forced"} 0
 	// anteroom_lost_total{class="orders",reason="gone"} 0
 	// anteroom_lost_total{class="orders",reason="watchdog"} 0
 	// anteroom_held{class="orders"} 0

@@ -34,8 +34,8 @@ func calls(c *metrics.Collector, class string) map[string]func() {
 }
 
 func TestMetrics_I3_NoAllocationOnceTheClassIsKnown(t *testing.T) {
-	for _, native := range []bool{false, true} {
-		c, err := metrics.New(metrics.Config{MaxClasses: 1, NativeHistograms: native})
+	for _, detail := range []bool{false, true} {
+		c, err := metrics.New(metrics.Config{MaxClasses: 1, Detail: detail})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -45,7 +45,7 @@ func TestMetrics_I3_NoAllocationOnceTheClassIsKnown(t *testing.T) {
 			for name, call := range calls(c, class) {
 				call() // a native histogram creates a bucket at its first value
 				if n := testing.AllocsPerRun(100, call); n != 0 {
-					t.Errorf("native %v, class %q: %s allocates %v times", native, class, name, n)
+					t.Errorf("detail %v, class %q: %s allocates %v times", detail, class, name, n)
 				}
 			}
 		}
@@ -90,28 +90,25 @@ func TestMetrics_I3_ASlowScrapeDelaysNoReport(t *testing.T) {
 }
 
 func BenchmarkObserver(b *testing.B) {
-	for _, native := range []bool{false, true} {
-		c, err := metrics.New(metrics.Config{NativeHistograms: native})
-		if err != nil {
-			b.Fatal(err)
+	c, err := metrics.New(metrics.Config{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Run("acquire+release", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			c.Observer().Acquired("orders", observe.OutcomeHandedOff, time.Millisecond)
+			c.Observer().Released("orders", observe.OutcomeHandedOff, time.Millisecond)
 		}
-		name := map[bool]string{false: "classic", true: "native"}[native]
-		b.Run(name+"/acquire+release", func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
+	})
+	b.Run("acquire+release/parallel", func(b *testing.B) {
+		b.RunParallel(func(pb *testing.PB) {
+			for pb.Next() {
 				c.Observer().Acquired("orders", observe.OutcomeHandedOff, time.Millisecond)
 				c.Observer().Released("orders", observe.OutcomeHandedOff, time.Millisecond)
 			}
 		})
-		b.Run(name+"/acquire+release/parallel", func(b *testing.B) {
-			b.RunParallel(func(pb *testing.PB) {
-				for pb.Next() {
-					c.Observer().Acquired("orders", observe.OutcomeHandedOff, time.Millisecond)
-					c.Observer().Released("orders", observe.OutcomeHandedOff, time.Millisecond)
-				}
-			})
-		})
-	}
+	})
 }
 
 func BenchmarkCollect100Classes(b *testing.B) {

@@ -21,24 +21,30 @@ import (
 // with others, or for Managers that come and go, wire them with New, debug.New and Attach. On an error cfg is as it
 // was, and nothing is registered.
 //
+// With a nil reg there is no Collector and cfg.Observer stays as it is, for example that of OpenTelemetry: the page is
+// all.
+//
 // The page shows keys: serve it where only operators can reach it.
 func Instrument(cfg *anteroom.Config, reg prometheus.Registerer) (*debug.Page, error) {
-	if cfg.Observer != nil {
+	if reg != nil && cfg.Observer != nil {
 		return nil, errors.New("anteroom/metrics: Config.Observer is set already")
 	}
 	page, err := debug.New(debug.Config{})
 	if err != nil {
 		return nil, err
 	}
-	c, err := New(Config{})
-	if err != nil {
-		return nil, err
-	}
-	if err := reg.Register(c); err != nil {
-		return nil, err
+	var c *Collector
+	if reg != nil {
+		if c, err = New(Config{}); err != nil {
+			return nil, err
+		}
+		if err := reg.Register(c); err != nil {
+			return nil, err
+		}
+		cfg.Observer = c.Observer()
 	}
 	onEvent, attach := cfg.OnEvent, cfg.Attach
-	cfg.Observer, cfg.RecordCallSites = c.Observer(), true
+	cfg.RecordCallSites = true
 	cfg.OnEvent = func(e observe.Event) {
 		page.OnEvent(e)
 		if onEvent != nil {
@@ -46,7 +52,9 @@ func Instrument(cfg *anteroom.Config, reg prometheus.Registerer) (*debug.Page, e
 		}
 	}
 	cfg.Attach = func(m *anteroom.Manager) {
-		c.Attach(m)
+		if c != nil {
+			c.Attach(m)
+		}
 		page.Attach(m)
 		if attach != nil {
 			attach(m)

@@ -53,3 +53,32 @@ func TestInstrument(t *testing.T) {
 		t.Errorf("the program's own Attach was called %d times", attached)
 	}
 }
+
+// A nil Registerer registers nothing, as in promauto: the page works, and the Observer remains the program's.
+func TestInstrument_WithoutARegisterer(t *testing.T) {
+	var empty anteroom.Config
+	if _, err := metrics.Instrument(&empty, nil); err != nil || empty.Observer != nil {
+		t.Errorf("%v, and the Observer is %v", err, empty.Observer)
+	}
+	lost := make(chan string, 10)
+	cfg := anteroom.Config{Observer: &observe.Observer{Lost: func(class string, _ observe.LossReason) { lost <- class }}}
+	page, err := metrics.Instrument(&cfg, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lt := locktest.NewManager(t, cfg, locktest.AllowLeaks())
+	hold, err := lt.Mutex("order:42").Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	lt.Lose("order:42")
+	if class := <-lost; class != "default" {
+		t.Errorf("a lock of class %q was lost", class)
+	}
+	_ = hold.Release(t.Context())
+	answer := httptest.NewRecorder()
+	page.ServeHTTP(answer, httptest.NewRequest("GET", "http://localhost/debug/anteroom/?format=json", nil))
+	if !strings.Contains(answer.Body.String(), lt.ClientID()) {
+		t.Errorf("the page does not show the Manager:\n%s", answer.Body)
+	}
+}

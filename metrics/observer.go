@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/anteroom/anteroom/metrics/internal/facts"
 	"github.com/anteroom/anteroom/sync/observe"
 )
 
@@ -22,10 +23,8 @@ func (c *Collector) acquired(name string, outcome observe.Outcome, wait time.Dur
 	if !c.inc(cl.attempts.of(outcome)) {
 		return
 	}
-	// A re-entry never waits, and a cancelled wait measures the caller's patience, not the lock; either would distort
-	// the mean.
-	if outcome == observe.OutcomeGranted || outcome == observe.OutcomeHandedOff {
-		record(cl.waits, wait)
+	if facts.Waited(outcome) {
+		cl.waits.Observe(facts.Seconds(wait))
 	}
 }
 
@@ -35,16 +34,14 @@ func (c *Collector) called(name, how string) {
 	c.inc(cl.calls.of(how))
 }
 
-// released counts the hold and observes the duration of the tenure that ended with
-// it, even if the lock had been lost meanwhile: its owner worked all that time.
+// released counts the hold and observes the duration of the tenure if it ended with it.
 func (c *Collector) released(name string, outcome observe.Outcome, held time.Duration) {
 	cl := c.class(name)
 	if !c.inc(cl.releases.of(outcome)) {
 		return
 	}
-	// A nested release does not end the tenure.
-	if outcome != observe.OutcomeNested {
-		record(cl.holds, held)
+	if facts.Ended(outcome) {
+		cl.holds.Observe(facts.Seconds(held))
 	}
 }
 
@@ -55,8 +52,8 @@ func (c *Collector) renewed(name string, outcome observe.Outcome, left time.Dura
 	if !c.inc(cl.renewals.of(outcome)) {
 		return
 	}
-	if left >= 0 && outcome == observe.OutcomeRenewed {
-		record(cl.margins, left)
+	if facts.Confirmed(outcome, left) {
+		cl.margins.Observe(facts.Seconds(left))
 	}
 }
 
@@ -70,7 +67,7 @@ func (c *Collector) lost(name string, reason observe.LossReason) {
 // seem fast.
 func (c *Collector) command(name, outcome string, took time.Duration) {
 	if c.inc(c.process.commands[pair{name, outcome}]) {
-		record(c.process.commandTimes[name], took)
+		c.process.commandTimes[name].Observe(facts.Seconds(took))
 	}
 }
 
@@ -78,14 +75,8 @@ func (c *Collector) command(name, outcome string, took time.Duration) {
 // and sets the time of the last run. That is wall-clock time, because queries compare it with Prometheus' own.
 func (c *Collector) checked(check, finding string) {
 	p := &c.process
-	found, outcome := p.findings[finding], finding
-	switch {
-	case found != nil:
-		outcome = unhealthy
-	case finding == unhealthy:
-		outcome = "" // not a finding: Checked reports unhealthy only by a finding
-	}
-	if !c.inc(p.checks[pair{check, outcome}]) {
+	found := p.findings[finding]
+	if !c.inc(p.checks[pair{check, facts.Health(finding, found != nil)}]) {
 		return
 	}
 	if found != nil {
@@ -132,7 +123,7 @@ func (c *Collector) eventRaised(kind observe.EventKind, dropped bool) {
 
 // class returns the series for a class, and counts reports that go to "other".
 func (c *Collector) class(name string) *class {
-	cl, over := c.classes.get(name)
+	cl, over := c.classes.Get(name)
 	if over {
 		c.process.overflows.Inc()
 	}
@@ -148,7 +139,3 @@ func (c *Collector) inc(s prometheus.Counter) bool {
 	s.Inc()
 	return true
 }
-
-// record records a duration. Two clock readings in the wrong order can give a negative one, which would make the
-// histogram's sum fall; Prometheus would take that for a restart.
-func record(h prometheus.Observer, d time.Duration) { h.Observe(max(d, 0).Seconds()) }

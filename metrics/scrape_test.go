@@ -42,7 +42,7 @@ func scrape(t *testing.T, r *prometheus.Registry, accept string) string {
 // promtool's linter differs from client_golang's, and reads what is really sent.
 func TestScrape_PromtoolFindsNothing(t *testing.T) {
 	tool := promtool(t)
-	for _, cfg := range []metrics.Config{{}, {NativeHistograms: true}, {Namespace: "shop", ConstLabels: prometheus.Labels{"redis": "eu"}}} {
+	for _, cfg := range []metrics.Config{{}, {Detail: true}, {Namespace: "shop", ConstLabels: prometheus.Labels{"redis": "eu"}}} {
 		c, r := newCollector(t, cfg)
 		everything(c.Observer(), "orders", "default", "naïve\nclass \"x\"")
 		cmd := exec.Command(tool, "check", "metrics")

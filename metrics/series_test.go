@@ -16,7 +16,7 @@ import (
 
 // No possible report creates a series that was not there before: so each existed before its first event.
 func TestMetrics_I1_EverySeriesExistsBeforeItsFirstEvent(t *testing.T) {
-	c, r := newCollector(t, metrics.Config{})
+	c, r := newCollector(t, metrics.Config{Detail: true})
 	atStart, _ := gather(t, r)
 	for name, s := range atStart {
 		if strings.Contains(name, "class=") {
@@ -51,7 +51,7 @@ func TestMetrics_I1_EverySeriesExistsBeforeItsFirstEvent(t *testing.T) {
 }
 
 func TestMetrics_I5_UnrecognizedReportsMakeNoSeries(t *testing.T) {
-	c, r := newCollector(t, metrics.Config{})
+	c, r := newCollector(t, metrics.Config{Detail: true})
 	c.Attach(&counts{"orders": {}})
 	before, _ := gather(t, r)
 	reports := []func(){
@@ -127,9 +127,9 @@ func TestMetrics_I6_TwoCollectorsInOneRegistry(t *testing.T) {
 	}
 }
 
-func TestMetrics_I7_ClassicBucketsAlways(t *testing.T) {
-	for _, native := range []bool{false, true} {
-		c, r := newCollector(t, metrics.Config{NativeHistograms: native})
+func TestMetrics_I7_EveryHistogramIsClassicAndNative(t *testing.T) {
+	for _, detail := range []bool{false, true} {
+		c, r := newCollector(t, metrics.Config{Detail: detail})
 		everything(c.Observer(), "orders")
 		all, types := gather(t, r)
 		histograms := 0
@@ -139,22 +139,19 @@ func TestMetrics_I7_ClassicBucketsAlways(t *testing.T) {
 				continue
 			}
 			histograms++
-			if s.buckets < 15 {
-				t.Errorf("native %v: %s has %d classic buckets", native, name, s.buckets)
-			}
-			if s.native != native {
-				t.Errorf("native %v: %s is native: %v", native, name, s.native)
+			if s.buckets < 3 || detail && s.buckets < 15 || !s.native {
+				t.Errorf("detail %v: %s has %d classic buckets; native: %v", detail, name, s.buckets, s.native)
 			}
 		}
-		if histograms != 3+len(observe.Labels().Commands) {
-			t.Errorf("native %v: %d histograms", native, histograms)
+		if want := map[bool]int{false: 4, true: 3 + len(observe.Labels().Commands)}[detail]; histograms != want {
+			t.Errorf("detail %v: %d histograms", detail, histograms)
 		}
 	}
 }
 
 func TestMetrics_LintIsClean(t *testing.T) {
-	for _, native := range []bool{false, true} {
-		c, r := newCollector(t, metrics.Config{NativeHistograms: native, ConstLabels: prometheus.Labels{"redis": "eu"}})
+	for _, detail := range []bool{false, true} {
+		c, r := newCollector(t, metrics.Config{Detail: detail, ConstLabels: prometheus.Labels{"redis": "eu"}})
 		everything(c.Observer(), "orders", "default")
 		for what, lint := range map[string]func() ([]string, error){
 			"CollectAndLint": func() ([]string, error) { p, err := testutil.CollectAndLint(c); return problems(p), err },
@@ -173,7 +170,7 @@ func TestMetrics_LintIsClean(t *testing.T) {
 
 // A short life of two locks, and all that it exports.
 func TestMetrics_ScriptedSequence(t *testing.T) {
-	c, _ := newCollector(t, metrics.Config{WaitBuckets: []float64{.01, .1}, HoldBuckets: []float64{1, 10}, MarginBuckets: []float64{1, 10}})
+	c, _ := newCollector(t, metrics.Config{Detail: true, WaitBuckets: []float64{.01, .1}, HoldBuckets: []float64{1, 10}, MarginBuckets: []float64{1, 10}})
 	c.Observer().Acquired("orders", observe.OutcomeGranted, 5*time.Millisecond)
 	c.Observer().Acquired("orders", observe.OutcomeNested, 0)
 	c.Observer().Called("orders", "entered")
@@ -297,7 +294,7 @@ anteroom_waiters{class="orders"} 2
 }
 
 func TestMetrics_CheckedCountsOutcomeFindingAndTime(t *testing.T) {
-	c, r := newCollector(t, metrics.Config{})
+	c, r := newCollector(t, metrics.Config{Detail: true})
 	before := float64(time.Now().Unix())
 	c.Observer().Checked("lock_status", "field_gone")
 	c.Observer().Checked("lock_status", "field_gone")
@@ -322,7 +319,7 @@ func TestMetrics_CheckedCountsOutcomeFindingAndTime(t *testing.T) {
 }
 
 func TestMetrics_CommandsEventsAndRecoveriesAreCounted(t *testing.T) {
-	c, r := newCollector(t, metrics.Config{})
+	c, r := newCollector(t, metrics.Config{Detail: true})
 	c.Observer().Command("renew", "gone", 3*time.Millisecond)
 	c.Observer().Command("renew", "ok", 5*time.Millisecond)
 	c.Observer().Recovered("connection", "reconnect", "not_helped")

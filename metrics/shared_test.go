@@ -17,7 +17,7 @@ import (
 // Holds of an RWMutex and a Semaphore count as those of a Mutex, by their class. A key that a process has counts once as held,
 // however many of it are inside.
 func TestMetrics_SharedLocks(t *testing.T) {
-	c, r := newCollector(t, metrics.Config{})
+	c, r := newCollector(t, metrics.Config{Detail: true})
 	rdb := redis.NewClient(&redis.Options{Addr: testredis.Start(t).Addr()})
 	t.Cleanup(func() { _ = rdb.Close() })
 	attached := func() *anteroom.Manager {

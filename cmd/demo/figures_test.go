@@ -23,7 +23,7 @@ func TestFiguresAddUpProcesses(t *testing.T) {
 		}
 		processes = append(processes, families)
 	}
-	c, err := metrics.New(metrics.Config{})
+	c, err := metrics.New(metrics.Config{Detail: true})
 	if err != nil {
 		t.Fatal(err)
 	}

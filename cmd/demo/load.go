@@ -42,7 +42,7 @@ type worker struct {
 // newWorker creates a worker that does not run yet, and takes over rdb. Events go to report, which must not block for
 // long, and to page.
 func newWorker(p plan, rdb *redis.Client, res resource, report func(Report), page *debug.Page) (*worker, error) {
-	meter, err := metrics.New(metrics.Config{ConstLabels: prometheus.Labels{"process": fmt.Sprint(p.Process)}})
+	meter, err := metrics.New(metrics.Config{Detail: true, ConstLabels: prometheus.Labels{"process": fmt.Sprint(p.Process)}})
 	if err != nil {
 		return nil, err
 	}

@@ -31,11 +31,12 @@ var allowed = map[string][]string{
 	"sync/internal/report":       {"sync/observe", "sync/internal/lock", "queue", "renewal", "watchdog", "lettuce_compat", "internal/goroutines", "internal/waits"},
 	"leader":                     {"sync", "sync/observe"},
 
-	"metrics":       {"sync", "sync/observe", "metrics/debug", "github.com/prometheus/client_golang"},
-	"metrics/debug": {"sync", "sync/observe"},
-	"sync/locktest": {"sync", "sync/observe", "lettuce_compat", "internal/faultnet", "github.com/redis/go-redis/v9", "github.com/alicebob/miniredis/v2"},
-	"cmd/anteroom":  {"sync", "sync/observe", "lettuce_compat", "github.com/redis/go-redis/v9", "github.com/spf13/cobra", "golang.org/x/sys", "golang.org/x/term"},
-	"cmd/demo":      {"sync", "sync/observe", "metrics", "metrics/debug", "internal/child", "internal/faultnet", "github.com/redis/go-redis/v9", "github.com/alicebob/miniredis/v2", "github.com/prometheus/client_golang", "github.com/prometheus/client_model", "golang.org/x/term"},
+	"metrics":                {"sync", "sync/observe", "metrics/debug", "metrics/internal/facts", "github.com/prometheus/client_golang", "github.com/prometheus/client_model"},
+	"metrics/debug":          {"sync", "sync/observe"},
+	"metrics/internal/facts": {"sync/observe"},
+	"sync/locktest":          {"sync", "sync/observe", "lettuce_compat", "internal/faultnet", "github.com/redis/go-redis/v9", "github.com/alicebob/miniredis/v2"},
+	"cmd/anteroom":           {"sync", "sync/observe", "lettuce_compat", "github.com/redis/go-redis/v9", "github.com/spf13/cobra", "golang.org/x/sys", "golang.org/x/term"},
+	"cmd/demo":               {"sync", "sync/observe", "metrics", "metrics/debug", "internal/child", "internal/faultnet", "github.com/redis/go-redis/v9", "github.com/alicebob/miniredis/v2", "github.com/prometheus/client_golang", "github.com/prometheus/client_model", "golang.org/x/term"},
 
 	// What tests and the module lab share: none of it reaches a user.
 	"internal/arrows":    {},

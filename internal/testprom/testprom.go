@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -29,8 +30,11 @@ const (
 	askTimeout = 30 * time.Second
 )
 
-// Target is a scrape target: Addr is host and port, the others are labels.
-type Target struct{ Job, Instance, Addr string }
+// Target is a scrape target: Addr is host and port, the others are labels, Labels further ones, if any.
+type Target struct {
+	Job, Instance, Addr string
+	Labels              map[string]string
+}
 
 // Server is one Prometheus. Its methods are safe for concurrent use.
 type Server struct {
@@ -89,7 +93,9 @@ func configOf(targets []Target) []byte {
 			jobs = append(jobs, job{Name: t.Job})
 		}
 		j := &jobs[len(jobs)-1]
-		j.Statics = append(j.Statics, static{[]string{t.Addr}, map[string]string{"instance": t.Instance}})
+		labels := map[string]string{"instance": t.Instance}
+		maps.Copy(labels, t.Labels)
+		j.Statics = append(j.Statics, static{[]string{t.Addr}, labels})
 	}
 	text, _ := json.Marshal(map[string]any{ // strings only
 		"global":         map[string]string{"scrape_interval": "1s", "scrape_timeout": "1s"},

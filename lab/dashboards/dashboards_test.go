@@ -139,15 +139,23 @@ func TestDashboards_I6_NothingCollides(t *testing.T) {
 		for i, v := range d.Templating.List {
 			names = append(names, v.Name)
 			if i == 0 && (v.Type != "datasource" || v.Query != "prometheus") ||
-				i > 0 && (v.Type != "query" || !v.Multi || !v.IncludeAll || v.AllValue != ".+" || v.Datasource != templated || v.Definition != v.Query) || v.Label == "" {
+				i > 0 && (v.Type != "query" || !v.Multi || !v.IncludeAll || v.AllValue != all(v.Name) || v.Datasource != templated || v.Definition != v.Query) || v.Label == "" {
 				t.Errorf("%s: %+v", name, v)
 			}
 		}
 		// They are the same everywhere, so that a link between dashboards keeps the choice.
-		if want := []string{"datasource", "job", "instance", "class"}; !slices.Equal(names, want) {
+		if want := []string{"datasource", "cluster", "namespace", "job", "instance", "class"}; !slices.Equal(names, want) {
 			t.Errorf("%s: the variables are %v, want %v", name, names, want)
 		}
 	}
+}
+
+// all returns what chooses every value of a variable. Targets need not have the first two labels.
+func all(variable string) string {
+	if variable == "cluster" || variable == "namespace" {
+		return ".*"
+	}
+	return ".+"
 }
 
 // family is what a Collector exports under one name.
@@ -163,14 +171,18 @@ func (counts) Counts() map[string]observe.Count {
 	return map[string]observe.Count{"orders": {Held: 3, Waiting: 2, OldestHold: 1e9, OldestWait: 1e9}}
 }
 
-// families returns what a Collector exports, by name.
-func families(t *testing.T) map[string]family {
+// families returns what a Collector exports that has seen everything, by name.
+func families(t *testing.T, cfg metrics.Config) map[string]family {
 	t.Helper()
-	c, err := metrics.New(metrics.Config{})
+	cfg.MaxClasses = 1
+	c, err := metrics.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.Attach(counts{})
+	callAll(c.Observer())
+	c.Observer().Lost("orders", "for another reason")
+	c.Observer().Lost("beyond the cap", observe.LostGone)
 	r := prometheus.NewRegistry()
 	r.MustRegister(c)
 	gathered, err := r.Gather()
@@ -190,20 +202,28 @@ func families(t *testing.T) map[string]family {
 
 // selector is one occurrence of a metric: the function called with it alone, its name, the part of a histogram, the
 // matchers that every one has, that of a class, and the window.
-var selector = regexp.MustCompile(`(\w+\()?\b(anteroom_\w+?)(_bucket|_sum|_count)?\{job=~"\$job",instance=~"\$instance"(,class=~"\$class")?[^}]*\}(\[[^\]]*\])?`)
+var selector = regexp.MustCompile(`(\w+\()?\b(anteroom_\w+?)(_bucket|_sum|_count)?\{cluster=~"\$cluster",namespace=~"\$namespace",job=~"\$job",instance=~"\$instance"(,class=~"\$class")?[^}]*\}(\[[^\]]*\])?`)
+
+// byCommand is the only label that Detail adds to a metric.
+var byCommand = regexp.MustCompile(`\bcommand\b`)
 
 func TestDashboards_I2_I3_I5_Selectors(t *testing.T) {
-	known, shown := families(t), map[string]bool{}
+	known, shown := families(t, metrics.Config{Detail: true}), map[string]bool{}
+	plain := families(t, metrics.Config{})
 	everyPanel(t, func(t *testing.T, p panel) {
 		for _, q := range p.Targets {
 			found := selector.FindAllStringSubmatch(q.Expr, -1)
 			if len(found) != strings.Count(q.Expr, "anteroom_") {
-				t.Errorf("a metric is not chosen by job and instance: %s", q.Expr)
+				t.Errorf("a metric is not chosen by cluster, namespace, job and instance: %s", q.Expr)
 			}
 			for _, m := range found {
 				function, name, window := m[1], m[2], m[5]
 				f := known[name]
 				shown[name] = true
+				detailed := plain[name].kind == "" || !slices.Equal(plain[name].labels, f.labels) && byCommand.MatchString(q.Expr)
+				if detailed && !strings.Contains(p.Description, "metrics.Config.Detail") {
+					t.Errorf("%s needs Detail, and the description does not say so", name)
+				}
 				if chosen := m[4] != ""; chosen != slices.Contains(f.labels, "class") {
 					t.Errorf("%s is chosen by class: %v", name, chosen)
 				}
@@ -217,6 +237,9 @@ func TestDashboards_I2_I3_I5_Selectors(t *testing.T) {
 			}
 		}
 	})
+	if len(plain) < 15 || len(known) <= len(plain) {
+		t.Errorf("%d metrics, and %d with Detail", len(plain), len(known))
+	}
 	for name := range known {
 		if !shown[name] {
 			t.Errorf("%s is exported and on no dashboard", name)

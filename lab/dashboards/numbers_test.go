@@ -19,19 +19,33 @@ import (
 	"github.com/anteroom/anteroom/sync/observe"
 )
 
-// The values that Grafana would substitute for its variables. The windows are longer than the run, so that no test
-// depends on the speed of the machine.
-var filled = strings.NewReplacer(interval, "10m", whole, "10m", "$job", "(shops|none)", "$instance", ".+", "$class", ".+")
+// setup is a Prometheus and what is asked of it.
+type setup struct {
+	*testprom.Server
+	clusters bool              // its targets have the labels cluster and namespace
+	names    []string          // of the dashboards
+	filled   *strings.Replacer // the values that Grafana would substitute for its variables
+}
+
+// choose returns the values of variables. The windows are longer than the run, so that no test depends on the speed of
+// the machine.
+func choose(cluster, namespace string) *strings.Replacer {
+	return strings.NewReplacer(interval, "10m", whole, "10m", "$cluster", cluster, "$namespace", namespace, "$job", "(shops|none)", "$instance", ".+", "$class", ".+")
+}
 
 func TestDashboards_I4_I7_EveryExpressionGivesNumbers(t *testing.T) {
-	t.Run("classic", func(t *testing.T) { allAnswer(t, scraped(t, metrics.Config{})) })
+	t.Run("classic", func(t *testing.T) {
+		allAnswer(t, setup{scraped(t, metrics.Config{}, nil), false, []string{"overview.json"}, choose(".*", ".*")})
+	})
 	t.Run("native", func(t *testing.T) {
-		allAnswer(t, scraped(t, metrics.Config{NativeHistograms: true}, "--enable-feature=native-histograms"))
+		labels := map[string]string{"cluster": "eu", "namespace": "prod"}
+		p := scraped(t, metrics.Config{Detail: true}, labels, "--enable-feature=native-histograms")
+		allAnswer(t, setup{p, true, []string{"overview.json", "class.json", "redis.json"}, choose("eu", "(prod|none)")})
 	})
 }
 
 // scraped returns a Prometheus that scrapes a Collector of which every hook is called again and again.
-func scraped(t *testing.T, cfg metrics.Config, flags ...string) *testprom.Server {
+func scraped(t *testing.T, cfg metrics.Config, labels map[string]string, flags ...string) *testprom.Server {
 	c, err := metrics.New(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -41,7 +55,7 @@ func scraped(t *testing.T, cfg metrics.Config, flags ...string) *testprom.Server
 	registry.MustRegister(c)
 	srv := httptest.NewServer(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	t.Cleanup(srv.Close)
-	p := testprom.Start(t, []testprom.Target{{Job: "shops", Instance: "shop-1", Addr: srv.Listener.Addr().String()}}, flags...)
+	p := testprom.Start(t, []testprom.Target{{Job: "shops", Instance: "shop-1", Addr: srv.Listener.Addr().String(), Labels: labels}}, flags...)
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -97,16 +111,16 @@ func callAll(o *observe.Observer) {
 
 // allAnswer evaluates every variable, every expression and every record of the rules, again and again until all have
 // been scraped often enough.
-func allAnswer(t *testing.T, p *testprom.Server) {
+func allAnswer(t *testing.T, s setup) {
 	t.Helper()
 	// The checks below can fail.
 	for _, expr := range []string{"sum(", "anteroom_no_such_metric", "vector(0) / vector(0)", `anteroom_held{class="nobody"}`} {
-		if numbersMissing(t, p, expr) == "" {
+		if numbersMissing(t, s.Server, expr) == "" {
 			t.Errorf("%s gives numbers", expr)
 		}
 	}
 	for _, query := range []string{"label_values(anteroom_managers, nothing)", "label_values(job)"} {
-		if valuesMissing(t, p, query) == "" {
+		if valuesMissing(t, s, query) == "" {
 			t.Errorf("%s gives values", query)
 		}
 	}
@@ -118,20 +132,24 @@ func allAnswer(t *testing.T, p *testprom.Server) {
 				missing = append(missing, where+": "+complaint)
 			}
 		}
-		for name, d := range files(t) {
+		dashboards := files(t)
+		for _, name := range s.names {
+			d := dashboards[name]
 			for _, v := range d.Templating.List[1:] {
-				note(name+", variable "+v.Name, valuesMissing(t, p, v.Query))
+				if s.clusters || all(v.Name) == ".+" {
+					note(name+", variable "+v.Name, valuesMissing(t, s, v.Query))
+				}
 			}
 			for _, panel := range d.Panels {
 				for _, q := range panel.Targets {
-					note(fmt.Sprintf("%s, %s, %s: %s", name, panel.Title, q.RefID, q.Expr), numbersMissing(t, p, filled.Replace(q.Expr)))
+					note(fmt.Sprintf("%s, %s, %s: %s", name, panel.Title, q.RefID, q.Expr), numbersMissing(t, s.Server, s.filled.Replace(q.Expr)))
 				}
 			}
 		}
 		for name, expr := range recorded(t) {
-			note("rules.yml, "+name, numbersMissing(t, p, expr))
+			note("rules.yml, "+name, numbersMissing(t, s.Server, expr))
 		}
-		if asked < 92 {
+		if asked < 40 || s.clusters && asked < 98 {
 			t.Fatalf("only %d questions: this test looks for the wrong thing", asked)
 		}
 		if len(missing) == 0 {
@@ -166,12 +184,12 @@ func recorded(t *testing.T) map[string]string {
 var labelValues = regexp.MustCompile(`^label_values\((.*), (\w+)\)$`)
 
 // valuesMissing queries a variable as Grafana does.
-func valuesMissing(t *testing.T, p *testprom.Server, query string) string {
+func valuesMissing(t *testing.T, s setup, query string) string {
 	m := labelValues.FindStringSubmatch(query)
 	if m == nil {
 		return "is not label_values(…): " + query
 	}
-	values, err := p.LabelValues(t.Context(), filled.Replace(m[1]), m[2])
+	values, err := s.LabelValues(t.Context(), s.filled.Replace(m[1]), m[2])
 	if err != nil || len(values) == 0 {
 		return fmt.Sprintf("%q, %v", values, err)
 	}
