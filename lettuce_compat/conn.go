@@ -108,6 +108,12 @@ func (c *conn) hungAtLocked() (at time.Time) {
 	return at
 }
 
+// hungLocked reports whether it is taken for dead.
+func (c *conn) hungLocked(now time.Time) bool {
+	at := c.hungAtLocked()
+	return !at.IsZero() && !now.Before(at)
+}
+
 // idleLocked is for how long it is not used.
 func (c *conn) idleLocked(now time.Time) time.Duration {
 	if c.dueLocked() > 0 {
@@ -128,6 +134,8 @@ func (c *conn) tendLocked(now time.Time, second bool) {
 func (c *conn) retireLocked() {
 	if c.retired = true; c.dueLocked() == 0 {
 		c.endLocked(errRetired)
+	} else if c.hungLocked(time.Now()) {
+		c.endLocked(errHung)
 	} else if len(c.n.waiting) > 0 {
 		c.n.growLocked()
 	}

@@ -176,7 +176,7 @@ func calledByGoRedis(function string) (is, found bool) {
 
 func (d *direct) send(ctx context.Context, cmd *redisCmd) (answered bool, err error) {
 	if d.user.Options().Addr == failoverAddr {
-		d.follow(ctx)
+		d.follow(ctx, cmd.end)
 	}
 	return d.do(ctx, cmd)
 }

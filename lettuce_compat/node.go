@@ -220,13 +220,11 @@ func (n *node) expire(now time.Time) (hung bool) {
 		for _, k := range c.calls[c.first:] {
 			n.expireLocked(k, now)
 		}
-		switch at := c.hungAtLocked(); {
-		case at.IsZero():
-		case now.Before(at):
-			n.alarmLocked(at, now)
-		default:
+		if c.hungLocked(now) {
 			hung = true
 			n.replaceLocked(c)
+		} else if at := c.hungAtLocked(); !at.IsZero() {
+			n.alarmLocked(at, now)
 		}
 	}
 	n.tendLocked(now)
@@ -234,9 +232,9 @@ func (n *node) expire(now time.Time) (hung bool) {
 }
 
 // replaceLocked ends c, which is hung, if there is another connection, and makes one otherwise, which then ends c: see grow. Who must
-// ask Sentinels that do not answer cannot connect, and c may only have been slow.
+// ask Sentinels that do not answer cannot connect, and c may only have been slow. A write that hangs is worth nothing, and may be a caller's.
 func (n *node) replaceLocked(c *conn) {
-	if c.retired || n.servingLocked() > 1 {
+	if c.retired || c.writing || n.servingLocked() > 1 {
 		c.endLocked(errHung)
 	} else {
 		n.growLocked()

@@ -19,6 +19,11 @@ func (n *node) servingLocked() (all int) {
 	return all
 }
 
+// aliveLocked reports whether one of them is not hung.
+func (n *node) aliveLocked(now time.Time) bool {
+	return slices.ContainsFunc(n.conns, func(c *conn) bool { return !c.retired && !c.hungLocked(now) })
+}
+
 // growLocked makes another connection, if there may be one more.
 func (n *node) growLocked() {
 	if !n.dialing && !n.closed && n.servingLocked() < mostConns {
@@ -27,7 +32,7 @@ func (n *node) growLocked() {
 	}
 }
 
-// grow connects, for those that wait. If it cannot, and there is no other connection, they fail: nothing was sent.
+// grow connects, for those that wait. If it cannot, and there is no other connection but one that is hung, they fail: nothing was sent.
 func (n *node) grow() {
 	ctx, cancel := context.WithTimeout(n.ctx, n.c.patience())
 	defer cancel()
@@ -39,10 +44,7 @@ func (n *node) grow() {
 	case err == nil:
 		now := time.Now()
 		c := &conn{n: n, nc: nc, madeAt: now, usedAt: now, in: newInbox(resp2)}
-		hung := slices.DeleteFunc(slices.Clone(n.conns), func(o *conn) bool {
-			at := o.hungAtLocked()
-			return at.IsZero() || now.Before(at)
-		})
+		hung := slices.DeleteFunc(slices.Clone(n.conns), func(o *conn) bool { return !o.hungLocked(now) })
 		n.conns = append(n.conns, c)
 		c.takeLocked()
 		for _, o := range hung {
@@ -51,7 +53,7 @@ func (n *node) grow() {
 		if n.brief {
 			c.retireLocked()
 		}
-	case n.servingLocked() == 0:
+	case !n.aliveLocked(time.Now()):
 		for _, k := range n.waiting {
 			k.endLocked(&notSentError{err})
 		}
@@ -82,7 +84,7 @@ func (n *node) growLoopLocked(ctx context.Context) (nc net.Conn, err error) {
 			return nil, ErrClosed
 		case !time.Now().Before(end):
 			return nil, context.DeadlineExceeded // the socket may have said so a moment earlier, in its words
-		case current && (n.servingLocked() == 0 || len(n.waiting) == 0):
+		case current && (len(n.waiting) == 0 || !n.aliveLocked(time.Now())):
 			return nil, err
 		}
 		n.mu.Unlock()
@@ -100,13 +102,12 @@ func (n *node) growLoopLocked(ctx context.Context) (nc net.Conn, err error) {
 func (n *node) retire(keep func(net.Conn) bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if keep == nil {
+	stale := slices.DeleteFunc(slices.Clone(n.conns), func(c *conn) bool { return keep != nil && keep(c.nc) })
+	if keep == nil || len(stale) > 0 { // nor is one good that is being made
 		n.generation++
 	}
-	for _, c := range slices.Clone(n.conns) {
-		if keep == nil || !keep(c.nc) {
-			c.retireLocked()
-		}
+	for _, c := range stale {
+		c.retireLocked()
 	}
 }
 

@@ -310,6 +310,7 @@ func TestNode_AHungConnectionIsKeptWhileNoOtherIsThere(t *testing.T) {
 				dials := int64(1)
 				if back == "it answers" {
 					goOn <- struct{}{}
+					synctest.Wait()
 				} else {
 					s.fails.Store(false)
 					dials = 2
@@ -323,6 +324,59 @@ func TestNode_AHungConnectionIsKeptWhileNoOtherIsThere(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What cannot be sent beside it fails as if it were not there, and it ends with the last use of its node.
+func TestNode_NobodyWaitsForAHungConnection(t *testing.T) {
+	spoken(t, func(conn int, word string) string {
+		if word == "late" {
+			return ""
+		}
+		return echo(conn, word)
+	}, func(t *testing.T, n *node, s *speaker) {
+		n.mustEcho(t, "a")
+		s.fails.Store(true)
+		if o, _, _ := n.ask(t.Context(), time.Second, "late"); o != OutcomeUnknown {
+			t.Errorf("the late one: %v", o)
+		}
+		begin := time.Now()
+		if o, _, err := n.ask(t.Context(), time.Second, "b"); o != OutcomeFailed || err == nil || err.Error() != "dial refused" || time.Since(begin) > 0 {
+			t.Errorf("one behind it: %v, %v after %v", o, err, time.Since(begin))
+		}
+		n.retire(nil)
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if len(n.conns) != 0 {
+			t.Errorf("%d connections are left", len(n.conns))
+		}
+	})
+}
+
+// A caller whose write hangs leaves at its limit, though no other connection can be made.
+func TestNode_AWriteThatHangs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		mine, theirs := net.Pipe()
+		defer theirs.Close()
+		dialled := false
+		n := nodeOn(t, func(context.Context) (net.Conn, error) {
+			if dialled {
+				return nil, errStale
+			}
+			dialled = true
+			return mine, nil
+		})
+		defer n.close()
+		go func() { // answers one command, and reads no more
+			_, _ = readCommand(bufio.NewReaderSize(theirs, 1<<10))
+			_, _ = io.WriteString(theirs, bulk("a"))
+		}()
+		n.mustEcho(t, "a")
+		begin := time.Now()
+		if o, _, _ := n.ask(t.Context(), time.Second, "b"); o != OutcomeUnknown || time.Since(begin) != time.Second {
+			t.Errorf("%v after %v", o, time.Since(begin))
+		}
+	})
 }
 
 // A server that hangs holds nobody beyond his limit, or his context. What waits for a connection then was never sent.
