@@ -32,14 +32,14 @@ BENCH      ?=
 FUZZ_FOR   ?= 30s
 SKIPPED    := $(shell mktemp -u)
 
-.PHONY: test lab stress matrix systems interop lint vet demo bench mutants model cover redis prometheus iproute chromium faults chaos partitions fuzz count
+.PHONY: test lab stress matrix systems interop lint vet demo bench mutants model cover redis prometheus iproute chromium postgresql mariadb faults chaos partitions fuzz count
 
 # PARTS makes a recipe of parts. Each is announced, each runs even if others failed,
 # and the end says how long all took and what was skipped.
 PARTS = export ANTEROOM_SKIPPED=$(SKIPPED); rm -f $(SKIPPED); status=0; all=$$(date +%s); \
 	part() { echo "== $$1"; shift; begin=$$(date +%s); "$$@" || status=1; echo "   $$(($$(date +%s) - begin)) s"; }; \
 	end() { \
-	  if [ -s $(SKIPPED) ]; then echo "$$(wc -l < $(SKIPPED)) tests were skipped, because there is no redis-server, prometheus or promtool (or, for one test, no chromium; for partitions, no root or no ip; for the peers' tests, port 6379 taken or a module not fetched)"; fi; \
+	  if [ -s $(SKIPPED) ]; then echo "$$(wc -l < $(SKIPPED)) tests were skipped, because there is no redis-server, prometheus, promtool, PostgreSQL or MariaDB (or, for one test, no chromium; for partitions, no root or no ip; for the peers' tests, port 6379 taken or a module not fetched)"; fi; \
 	  rm -f $(SKIPPED); echo "== $$([ $$status = 0 ] && echo passed || echo FAILED), after $$(($$(date +%s) - all)) s"; exit $$status; }
 
 # make test leaves out the tests whose names end in _Lab, make lab runs those. They take more than about two seconds,
@@ -55,7 +55,7 @@ test: redis
 	part "2/2 tests of metrics/otel" $(GO) -C metrics/otel test $(TESTS) -skip '_Lab$$' ./...; \
 	end
 
-lab: lint redis prometheus iproute chromium
+lab: lint redis prometheus iproute chromium postgresql mariadb
 	@$(PARTS); \
 	part "1/4 long tests" $(GO) test $(TESTS) -timeout 90m -run '_Lab$$' ./sync $(TESTED); \
 	part "2/4 laboratories" $(GO) -C lab test -race -p 4 -count 1 -timeout 90m ./...; \
@@ -95,7 +95,7 @@ vet:
 # BUILT, library and tool are built. lab is for Unix, and is not among them.
 SYSTEMS = darwin/arm64 windows/amd64 freebsd/amd64 linux/arm64 linux/386
 BUILT   = windows/arm64 openbsd/amd64
-LIBRARY = ./sync/... ./queue ./renewal ./watchdog ./lettuce_compat ./leader ./metrics/... ./cmd/anteroom
+LIBRARY = ./sync/... ./queue ./renewal ./watchdog ./lettuce_compat ./leader ./fence ./metrics/... ./cmd/anteroom
 systems:
 	@passed=0; failed=0; \
 	on() { system=$$1; shift; echo "== $$system: $$*"; \
@@ -216,3 +216,31 @@ iproute:
 chromium:
 	@if [ "$$(id -u)" = 0 ] && ! command -v chromium >/dev/null && command -v apt-get >/dev/null; then \
 	  apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends chromium || true; fi
+
+# Package fence is tried on real databases, which the tests start by themselves on free loopback ports, as the accounts
+# that the packages make. Without them: as for redis above. Some systems keep initdb out of PATH.
+postgresql:
+	@have() { command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1; }; \
+	have && exit 0; \
+	if [ "$$(id -u)" = 0 ]; then \
+	  if command -v apt-get >/dev/null; then apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends postgresql; \
+	  elif command -v dnf >/dev/null; then dnf install -y postgresql-server; \
+	  elif command -v apk >/dev/null; then apk add postgresql; \
+	  elif command -v pacman >/dev/null; then pacman -S --noconfirm postgresql; fi; \
+	fi; \
+	have && exit 0; \
+	if [ "$$CI" = true ]; then echo "CI needs PostgreSQL's initdb" >&2; exit 1; fi; \
+	echo "No PostgreSQL; to run all tests: sudo apt-get install postgresql (or your system's package of that name)"
+
+mariadb:
+	@have() { command -v mariadbd >/dev/null || [ -x /usr/sbin/mariadbd ]; }; \
+	have && exit 0; \
+	if [ "$$(id -u)" = 0 ]; then \
+	  if command -v apt-get >/dev/null; then apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends mariadb-server; \
+	  elif command -v dnf >/dev/null; then dnf install -y mariadb-server; \
+	  elif command -v apk >/dev/null; then apk add mariadb; \
+	  elif command -v pacman >/dev/null; then pacman -S --noconfirm mariadb; fi; \
+	fi; \
+	have && exit 0; \
+	if [ "$$CI" = true ]; then echo "CI needs mariadbd" >&2; exit 1; fi; \
+	echo "No MariaDB; to run all tests: sudo apt-get install mariadb-server (or your system's package of that name)"

@@ -17,24 +17,22 @@
 //	... // the write, by tx
 //	return tx.Commit()
 //
-// [SQL] is for PostgreSQL, MySQL and SQLite, [Redis] for a key of Redis. A resource with conditional writes (HTTP's
-// If-Match, S3) keeps the token beside the data: read both with the ETag, give up if the token is greater than yours, write
-// data and token under the condition that the ETag is the same, and begin again if it is not.
+// [SQL] is for PostgreSQL, MySQL and SQLite, [Redis] for a key of Redis. For HTTP's If-Match and S3 there is an example
+// in examples/example_conditional_test.go.
 //
 // # What it promises
 //
-// Once a write with a token was accepted, no write with a smaller one is. Equal tokens are accepted: one holder writes
-// several times, and may change places with itself, if it repeats a write whose answer it does not have. Each of three
-// conditions is the caller's:
+// Once a write with a token was accepted, no write with a smaller one is, if
 //
-//   - Every writer of the resource checks its token, under one name for the resource.
-//   - Tokens grow. Those of a lock do, also after FLUSHALL, because they start from the server's clock (docs/guarantees.md,
-//     §7). Two locks, or a lock in two dialects, must not guard one resource.
-//   - The record of the greatest token lasts as long as an old holder may. SQL keeps it until you delete the row; of
-//     Redis.RecordTime that is said there.
+//   - every writer of the resource checks its token, under one name of the resource;
+//   - tokens grow: the resource has one lock, whose tokens grow as docs/guarantees.md, §7 says, also after FLUSHALL;
+//   - the record of the greatest token lasts longer than a holder may stop and then write. In SQL it stays until you
+//     delete the row, in Redis for [Redis].RecordTime.
 //
-// A late write that comes before the newer holder's first write is accepted: the resource has seen nothing newer. A holder
-// that must exclude even this writes, or checks and commits, before it reads.
+// Equal tokens are accepted, because a holder may write several times. Nothing here orders the writes of one holder.
+//
+// A late write is accepted if it comes before the newer holder's first one: the resource has seen nothing newer. So a
+// holder that reads, works and then writes should check and commit once before it reads.
 package fence
 
 import (
@@ -48,7 +46,7 @@ var ErrStale = errors.New("stale fencing token")
 
 // stale is the error of a token that is smaller than one which was seen.
 func stale(resource string, token int64, seen any) error {
-	return fmt.Errorf("fence: %q has seen token %v, and refuses %d: %w", resource, seen, token, ErrStale)
+	return fmt.Errorf("fence: %q: token %d refused, %v was seen: %w", resource, token, seen, ErrStale)
 }
 
 // valid returns an error for what is no token.

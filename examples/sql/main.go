@@ -1,8 +1,7 @@
-// Command sql writes to a row of a database under a lock. The row refuses a writer whose lock has gone on to another.
+// Command sql writes to a row of a database under a lock. The database refuses a writer whose lock has gone on to another.
 package main
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -16,6 +15,7 @@ import (
 
 	_ "modernc.org/sqlite"
 
+	"github.com/anteroom/anteroom/fence"
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
@@ -44,8 +44,8 @@ func run(ctx context.Context, url, file, owner string, pause, lease time.Duratio
 		return err
 	}
 	defer db.Close()
-	if _, err := db.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS account (id INTEGER PRIMARY KEY, owner TEXT, fence INTEGER NOT NULL CHECK (fence >= 0));
-		INSERT OR IGNORE INTO account VALUES (1, '', 0)`); err != nil {
+	if _, err := db.ExecContext(ctx, guard.Schema()+`; CREATE TABLE IF NOT EXISTS account (id INTEGER PRIMARY KEY, owner TEXT);
+		INSERT OR IGNORE INTO account VALUES (1, '')`); err != nil {
 		return err
 	}
 	mu, err := m.NewMutex(anteroom.LockConfig{Key: "account:1", Name: "accounts", Fencing: true, LeaseTime: lease})
@@ -62,21 +62,26 @@ func run(ctx context.Context, url, file, owner string, pause, lease time.Duratio
 	return write(db, hold, owner)
 }
 
-var errRefused = errors.New("refused: a newer holder has written")
+var guard = fence.SQL{Dialect: fence.SQLite}
 
-// write is one statement that compares the token and writes. It does not take the hold's context, as a write that was
-// already on its way when the lock was lost would not: only the comparison can stop that one.
+// write checks the token and writes, in one transaction. It does not take the hold's context, as a write that was
+// already on its way when the lock was lost would not: only the check can stop that one.
 func write(db *sql.DB, hold *anteroom.Hold, owner string) error {
-	token, ok := hold.Token()
-	if !ok {
-		return errors.New("the lock needs Fencing") // or every token would be 0
-	}
-	wrote, err := db.Exec(`UPDATE account SET owner = ?1, fence = ?2 WHERE id = 1 AND fence <= ?2`, owner, token)
+	ctx := context.Background()
+	token, _ := hold.Token() // 0 without Fencing, which Check refuses
+	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
-	if n, err := wrote.RowsAffected(); n == 0 {
-		return cmp.Or(err, errRefused)
+	defer tx.Rollback()
+	if err := guard.Check(ctx, tx, "account:1", token); err != nil {
+		return err // fence.ErrStale: a newer holder has written
+	}
+	if _, err := tx.ExecContext(ctx, `UPDATE account SET owner = ? WHERE id = 1`, owner); err != nil {
+		return err
+	}
+	if err := tx.Commit(); err != nil {
+		return err
 	}
 	fmt.Println("written with token", token)
 	return nil

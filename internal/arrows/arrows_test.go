@@ -30,6 +30,7 @@ var allowed = map[string][]string{
 	"sync":                       {"sync/observe", "sync/internal/report", "sync/internal/lock", "queue", "renewal", "watchdog", "lettuce_compat", "internal/goid", "internal/waits", "github.com/redis/go-redis/v9"},
 	"sync/internal/report":       {"sync/observe", "sync/internal/lock", "queue", "renewal", "watchdog", "lettuce_compat", "internal/goroutines", "internal/waits"},
 	"leader":                     {"sync", "sync/observe"},
+	"fence":                      {"github.com/redis/go-redis/v9"},
 
 	"metrics":                {"sync", "sync/observe", "metrics/debug", "metrics/internal/facts", "github.com/prometheus/client_golang", "github.com/prometheus/client_model"},
 	"metrics/debug":          {"sync", "sync/observe"},
