@@ -40,8 +40,8 @@ import (
 	"fmt"
 )
 
-// ErrStale is returned, wrapped, if the resource has seen a greater token. The lock has gone to another holder, which
-// has written. Give up, and undo what was done elsewhere: the write was not made, and no repetition will be accepted.
+// ErrStale is wrapped by the error of a write whose resource has seen a greater token: another holder has the lock and
+// has written. Give up, and undo what was done elsewhere: no repetition will be accepted.
 var ErrStale = errors.New("stale fencing token")
 
 // stale is the error of a token that is smaller than one which was seen.

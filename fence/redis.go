@@ -10,20 +10,19 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Evaler is a client of go-redis: of one server, Sentinel, a Cluster or a Ring. A pipeline is none, since its answers come
-// later.
+// Evaler is a client of go-redis: of one server, Sentinel, a Cluster or a Ring. Not a pipeline, whose answers come later.
 type Evaler interface {
 	Eval(ctx context.Context, script string, keys []string, args ...any) *redis.Cmd
 }
 
 // Redis sets keys that refuse stale tokens. Safe for concurrent use.
 //
-// The greatest token is kept in a key of its own: anteroom:seen:{KEY}, and for a KEY with a brace, which on a Cluster must
-// have a hash tag, anteroom:seen:tag:KEY. Both lie in one slot; so does the lock if they share its hash tag, as {order:42} and
-// {order:42}:state do. The user needs +eval +get +set +type, and rights on both keys.
+// The greatest token is kept in a key of its own, anteroom:seen:{KEY}, or anteroom:seen:tag:KEY for a KEY with a brace,
+// which on a Cluster must have a hash tag. Both keys are in one slot. The lock is there, too, if it has the same hash
+// tag: {order:42} locks {order:42}:state. An ACL needs +eval +get +set +type, and both keys.
 //
-// A server that loses the newest writes in a restart or a failover loses value and token together. One that evicts may
-// lose the token alone: as for locks, maxmemory-policy must be noeviction.
+// A restart or a failover that loses the newest writes loses value and token together. Eviction may remove the token
+// alone: as for locks, maxmemory-policy must be noeviction.
 type Redis struct {
 	Client Evaler
 
@@ -32,8 +31,8 @@ type Redis struct {
 	RecordTime time.Duration
 }
 
-// set has the keys of value and token, and gets the value, the token, and what is left to each in ms. Tokens are compared as text, because
-// Lua's numbers are exact up to 2^53 only.
+// set gets the keys of value and token; the value, the token, and the ms that each will live. It compares tokens as text,
+// because Lua's numbers are exact only up to 2^53.
 const set = `
 local kind, seen = redis.call('type', KEYS[1]).ok, redis.call('get', KEYS[2])
 if kind ~= 'string' and kind ~= 'none' then return redis.error_reply('WRONGTYPE the key has a ' .. kind) end
@@ -47,17 +46,16 @@ else
 end
 return 'OK'`
 
-// Set sets key to value, a string for ttl, as SET does, if no greater token was seen, and makes this one the greatest. It
-// returns an error that wraps ErrStale, and names the greater token, if there is one. With a ttl of 0 value and token stay
-// until they are deleted: token first, and when no old holder can be running. To delete a value under its guard, set it for
+// Set sets key to value for ttl, as SET does, if it has seen no greater token, and makes this one the greatest. Otherwise
+// it returns an error that wraps ErrStale and names the greater token. With a ttl of 0 value and token stay until they
+// are deleted; delete the token only once no older holder can be running. To delete a value under its guard, set it for
 // a millisecond.
 //
-// A key of another type is left as it is, with Redis's WRONGTYPE, so that the lock's own key cannot be overwritten. So are, with an
-// error, a token below 1, and a ttl below a millisecond. After any other error Redis may or may not have set the
-// value; go-redis repeats a command whose answer was lost, which may get ErrStale though the first had set the value,
-// before the newer holder did.
+// A token below 1 and a ttl below a millisecond are refused, and so is, with WRONGTYPE, a key that has no string: the
+// lock's own, for example. After any other error the value may have been set. go-redis repeats a command whose answer
+// was lost; so ErrStale can also mean that the value was set, and then replaced by a newer holder.
 //
-// The text of the script is sent each time, about 600 bytes: no digest of it is computed here.
+// It sends the script each time, about 600 bytes.
 func (g Redis) Set(ctx context.Context, key string, value any, ttl time.Duration, token int64) error {
 	if err := valid(key, token); err != nil {
 		return err

@@ -43,9 +43,9 @@ var schemas = [...]string{
 	resource TEXT NOT NULL PRIMARY KEY, token INTEGER NOT NULL)`,
 }
 
-// Each raises the row to the token unless it has a greater one, locks it, and answers with the greatest. Of MySQL this is
-// the statement's insert id, as the rows affected depend on the driver's clientFoundRows, and are the same for an equal
-// token and a smaller one.
+// Each locks the row, raises it to the token unless it has a greater one, and answers with the greatest. MySQL's answer is
+// the insert id: the rows affected are the same for an equal token and a smaller one, and depend on the driver's
+// clientFoundRows.
 var checks = [...]string{
 	PostgreSQL: `INSERT INTO TABLE_NAME AS f (resource, token) VALUES ($1, $2)
 	ON CONFLICT (resource) DO UPDATE SET token = greatest(f.token, excluded.token) RETURNING token`,
@@ -61,25 +61,26 @@ func (g SQL) fill(statement string) string {
 
 // Schema returns the statement that makes the table, if there is none. In MySQL a resource has at most 255 bytes.
 //
-// A row may be deleted once no holder from before its token can be running: tokens of a lock are microseconds since
-// 1970, or a little more, so `token < …` selects by age.
+// Rows stay. One may be deleted once no older holder can be running; tokens of a lock are microseconds since 1970, or a
+// little more, so `token < …` selects by age.
 func (g SQL) Schema() string { return g.fill(schemas[g.Dialect]) }
 
 // Check returns nil if the resource has seen no token greater than this one, and makes it the greatest; the caller then
 // writes in the same transaction, and commits. It returns an error that wraps ErrStale, and names the greater token, if
 // there is one. After any error roll back.
 //
-// It is one statement, which locks the resource's row until the transaction ends: others that check the same
-// resource wait for it, and then see its token if it was committed. So it is right in every isolation level, and best first in the
-// transaction: what is read after it is what the holder before has written. In PostgreSQL's REPEATABLE READ and
-// SERIALIZABLE, and where the database detects a deadlock, one of two that meet gets an error of the database in place of
-// an answer, which says nothing about the token: roll back and repeat.
+// It is one statement, which locks the resource's row until the transaction ends. Others that check the same resource
+// wait for that, and then see the token if it was committed. This holds in every isolation level. Call it first in the
+// transaction: what is read after it is what the holder before has written. If two meet in PostgreSQL's REPEATABLE READ
+// or SERIALIZABLE, or in a deadlock, one gets the database's error (errors.As), which says nothing about the token: roll
+// back and repeat.
 //
-// A holder that stops inside its transaction keeps the row, and its successor waits until it continues, or the database
-// ends the session (PostgreSQL: idle_in_transaction_session_timeout; MySQL: wait_timeout): both end in order.
+// A holder that stops inside its transaction keeps the row. Its successor waits until it continues, or until the
+// database ends its session (PostgreSQL: idle_in_transaction_session_timeout; MySQL: wait_timeout; SQLite, where all
+// writers wait: never).
 //
-// A *sql.DB, which would end the lock on the row with the statement and so protect nothing, is refused.
-// So is a token below 1. Outside a transaction a *sql.Conn protects nothing either, and cannot be told from one inside.
+// A *sql.DB is refused, because it would unlock the row before the write and so protect nothing. A *sql.Conn without a
+// transaction protects nothing either, and passes. A token below 1 is refused.
 func (g SQL) Check(ctx context.Context, tx Tx, resource string, token int64) error {
 	if _, is := tx.(*sql.DB); is {
 		return errors.New("fence: a *sql.DB is no transaction")

@@ -1,8 +1,10 @@
 package fence_test
 
 import (
+	"context"
 	"database/sql"
 	"errors"
+	"os"
 	"strings"
 	"testing"
 
@@ -34,5 +36,35 @@ func TestSQL_Table(t *testing.T) {
 		if strings.Replace(ours, " anteroom_fence ", ` shop."fence" `, 1) != theirs || ours == theirs {
 			t.Errorf("%s\n%s", ours, theirs)
 		}
+	}
+}
+
+// recorder keeps the statement that it is given, and answers with the error of the context.
+type recorder struct {
+	*sql.DB
+	statement string
+}
+
+func (r *recorder) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
+	r.statement = query
+	return r.DB.QueryRowContext(ctx, query, args...)
+}
+
+// The recipe has the statement for drivers other than database/sql.
+func TestSQL_TheStatementOfTheRecipe(t *testing.T) {
+	db := sql.OpenDB(nil) // never connected: the context has ended
+	defer db.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	r := &recorder{DB: db}
+	if err := (fence.SQL{}).Check(ctx, r, "r", 1); !errors.Is(err, context.Canceled) {
+		t.Errorf("the error of the database is hidden: %v", err)
+	}
+	text, err := os.ReadFile("../docs/recipes.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.statement == "" || !strings.Contains(string(text), "\n"+r.statement+"\n") {
+		t.Errorf("docs/recipes.md does not have\n%s", r.statement)
 	}
 }

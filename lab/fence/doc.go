@@ -10,5 +10,6 @@
 // Each round is that for one key; a process is stopped with many of them. Without the guard every round ends with a
 // stale write, so the rounds in which none was accepted prove something.
 //
-// The database servers run on free loopback ports, as the account that their package made if we are root, and are ended by process id.
+// The servers run on free loopback ports and are ended by process id. They refuse root, so for root they run as the
+// accounts that their packages make.
 package fence
