@@ -179,3 +179,18 @@ func TestRedis_OnACluster_Lab(t *testing.T) {
 		}
 	}
 }
+
+// The rights of the documentation are enough.
+func TestRedis_ACL(t *testing.T) {
+	s := testredis.Start(t)
+	rules := []any{"acl", "setuser", "u", "on", "nopass", "+eval", "+get", "+set", "+type", "~state:*", "~anteroom:seen:{state:*"}
+	if err := s.Client(t).Do(t.Context(), rules...).Err(); err != nil {
+		t.Fatal(err)
+	}
+	rdb := s.Client(t, func(o *redis.Options) { o.Username, o.Password = "u", "any" })
+	for _, ttl := range []time.Duration{0, time.Hour} {
+		if err := (fence.Redis{Client: rdb}).Set(t.Context(), "state:1", "v", ttl, 7); err != nil {
+			t.Error(err)
+		}
+	}
+}
