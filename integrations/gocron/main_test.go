@@ -2,12 +2,12 @@ package anteroomgocron
 
 import (
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
 	"github.com/anteroom/anteroom/internal/child"
-	"github.com/anteroom/anteroom/internal/pace"
 	"github.com/anteroom/anteroom/internal/silence"
 	anteroom "github.com/anteroom/anteroom/sync"
 )
@@ -26,7 +26,7 @@ func manager(t testing.TB, addr string) *anteroom.Manager {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = m.CloseWithin(pace.Hang)
+		_ = m.CloseWithin(10 * time.Second)
 		_ = rdb.Close()
 	})
 	return m
