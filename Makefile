@@ -49,18 +49,23 @@ PARTS = export ANTEROOM_SKIPPED=$(SKIPPED); rm -f $(SKIPPED); status=0; all=$$(d
 TESTS  = -race -p 4 -parallel 8 -timeout 30m
 # The packages that have tests: of the others go test prints a line each.
 TESTED = $$($(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...)
+# Modules of their own, so that the library needs neither OpenTelemetry nor a scheduler.
+MODULES = metrics/otel integrations/gocron integrations/certmagic
 test: redis
 	@$(PARTS); \
 	part "1/2 tests" $(GO) test $(TESTS) -skip '_Lab$$' ./sync $(TESTED); \
-	part "2/2 tests of metrics/otel" $(GO) -C metrics/otel test $(TESTS) -skip '_Lab$$' ./...; \
+	modules() { for m in $(MODULES); do $(GO) -C $$m test $(TESTS) -skip '_Lab$$' ./... || return; done; }; \
+	part "2/2 tests of the other modules" modules; \
 	end
 
 lab: lint redis prometheus iproute chromium postgresql mariadb
 	@$(PARTS); \
-	part "1/4 long tests" $(GO) test $(TESTS) -timeout 90m -run '_Lab$$' ./sync $(TESTED); \
-	part "2/4 laboratories" $(GO) -C lab test -race -p 4 -count 1 -timeout 90m ./...; \
-	part "3/4 examples" $(GO) -C examples test -timeout 90m .; \
-	part "4/4 other servers" $(GO) -C lab run -race ./servers -short -j 4; \
+	part "1/5 long tests" $(GO) test $(TESTS) -timeout 90m -run '_Lab$$' ./sync $(TESTED); \
+	integrations() { for m in gocron certmagic; do $(GO) -C integrations/$$m test $(TESTS) -run '_Lab$$' ./... || return; done; }; \
+	part "2/5 integrations" integrations; \
+	part "3/5 laboratories" $(GO) -C lab test -race -p 4 -count 1 -timeout 90m ./...; \
+	part "4/5 examples" $(GO) -C examples test -timeout 90m .; \
+	part "5/5 other servers" $(GO) -C lab run -race ./servers -short -j 4; \
 	end
 
 # Runs both three times beside eight busy loops, which end with it: no verdict may depend on the load. A failure does
@@ -82,13 +87,13 @@ lint: vet
 	@out=$$($(GOFUMPT) -l .); if [ -n "$$out" ]; then echo "not formatted by gofumpt:"; echo "$$out"; exit 1; fi
 	$(call STATICCHECK,-race)
 	cd lab && $(call STATICCHECK,-race)
-	cd metrics/otel && $(call STATICCHECK,-race)
+	@for m in $(MODULES); do (set -x; cd $$m && $(call STATICCHECK,-race)) || exit; done
 	cd examples && $(call STATICCHECK)
 
 vet:
 	$(GO) vet -race ./...
 	$(GO) -C lab vet -race ./...
-	$(GO) -C metrics/otel vet -race ./...
+	@for m in $(MODULES); do (set -x; $(GO) -C $$m vet -race ./...) || exit; done
 	$(GO) -C examples vet ./...
 
 # Compiles for systems on which nothing was run. SYSTEMS are vetted, with all tests; for those and
@@ -102,7 +107,7 @@ systems:
 	  if GOOS=$${system%/*} GOARCH=$${system#*/} CGO_ENABLED=0 "$$@"; then passed=$$((passed + 1)); else failed=$$((failed + 1)); fi; }; \
 	for s in $(SYSTEMS); do \
 	  on $$s $(GO) vet ./...; \
-	  on $$s $(GO) -C metrics/otel vet ./...; \
+	  for m in $(MODULES); do on $$s $(GO) -C $$m vet ./...; done; \
 	  on $$s $(GO) -C examples vet ./...; \
 	done; \
 	for s in $(SYSTEMS) $(BUILT); do on $$s $(GO) build $(LIBRARY); done; \

@@ -14,9 +14,9 @@ import (
 // the term's context ends. It is safe for concurrent use.
 type Elector struct {
 	election *leader.Election
-	stop     func()
+	ctx      context.Context // of the candidature; its cause is the election's error
+	stop     context.CancelCauseFunc
 	ended    chan struct{}
-	err      error // of the election, written before ended is closed
 }
 
 // NewElector begins a candidature, which lasts until Close. cfg.Key, "gocron:leader" by default, names what the
@@ -27,14 +27,11 @@ func NewElector(m *anteroom.Manager, cfg anteroom.LockConfig, note string) (*Ele
 	if err != nil {
 		return nil, err
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	e := &Elector{election: election, stop: stop, ended: make(chan struct{})}
+	e := &Elector{election: election, ended: make(chan struct{})}
+	e.ctx, e.stop = context.WithCancelCause(context.Background())
 	go func() {
 		defer close(e.ended)
-		e.err = election.Run(ctx, func(term context.Context) error {
-			<-term.Done()
-			return nil
-		})
+		e.stop(election.Run(e.ctx, func(term context.Context) error { <-term.Done(); return nil }))
 	}()
 	return e, nil
 }
@@ -44,20 +41,15 @@ var errNotLeader = errors.New("anteroomgocron: this process does not lead")
 // IsLeader returns nil if this process leads now, by the clock; see leader.Election.Leading. Otherwise gocron leaves the
 // tick out, without a log line. The error says why if the candidature has ended, such as ErrClosed. It asks nobody.
 func (e *Elector) IsLeader(context.Context) error {
-	select {
-	case <-e.ended:
-		return errors.Join(errNotLeader, e.err)
-	default:
+	if e.election.Leading() {
+		return nil
 	}
-	if !e.election.Leading() {
-		return errNotLeader
-	}
-	return nil
+	return errors.Join(errNotLeader, context.Cause(e.ctx))
 }
 
 // Close ends the candidature, and hands leadership over. It returns when that has happened, or continues in the
 // background. Call it after the scheduler's Shutdown, which waits for jobs, and before the Manager's Close.
 func (e *Elector) Close() {
-	e.stop()
+	e.stop(nil)
 	<-e.ended
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"sync"
 	"time"
 
@@ -62,15 +63,9 @@ func (s *Scheduler) add(options []gocron.JobOption, create func([]gocron.JobOpti
 	if err != nil || job == nil { // nil: after Shutdown
 		return job, err
 	}
-	if anonymous.MatchString(job.Name()) {
-		err = fmt.Errorf("%w: the job of the anonymous function %s needs gocron.WithName", anteroom.ErrConfig, job.Name())
-	}
-	for _, other := range s.Jobs() {
-		if other.Name() == job.Name() && other.ID() != job.ID() {
-			err = fmt.Errorf("%w: two jobs are named %s, which would share a lock", anteroom.ErrConfig, job.Name())
-		}
-	}
-	if err != nil {
+	taken := slices.ContainsFunc(s.Jobs(), func(o gocron.Job) bool { return o.Name() == job.Name() && o.ID() != job.ID() })
+	if taken || anonymous.MatchString(job.Name()) {
+		err := fmt.Errorf("%w: %s is the name of two jobs, or of an anonymous function: use gocron.WithName", anteroom.ErrConfig, job.Name())
 		return nil, errors.Join(err, s.RemoveJob(job.ID()))
 	}
 	l.job = job
@@ -113,10 +108,7 @@ func (l *locker) Lock(ctx context.Context, name string) (gocron.Lock, error) {
 		return nil, fmt.Errorf("%w: this process still runs %s", anteroom.ErrNotAcquired, name)
 	}
 	cfg := l.s.cfg
-	cfg.Key += name
-	if cfg.MinHold == 0 {
-		cfg.MinHold = keep(l.job, time.Now())
-	}
+	cfg.Key, cfg.MinHold = cfg.Key+name, cmp.Or(cfg.MinHold, keep(l.job, time.Now()))
 	mu, err := l.s.m.NewMutex(cfg)
 	if err != nil {
 		return nil, err
@@ -138,7 +130,7 @@ func (l *locker) Unlock(ctx context.Context) error {
 // keep returns for how long a run that begins now keeps the key taken: until a tenth of the time between two ticks before
 // the next, which a clock that is ahead may need. What no tick follows keeps it for a minute.
 func keep(job gocron.Job, now time.Time) time.Duration {
-	if random, is := job.Schedule().(gocron.DurationRandomJobSchedule); is { // NextRuns would draw others
+	if random, is := job.Schedule().(gocron.DurationRandomJobSchedule); is { // NextRuns would draw other times, and is no read
 		return min(random.Min*9/10, maxHold)
 	}
 	runs, _ := job.NextRuns(3)
