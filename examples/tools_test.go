@@ -47,12 +47,12 @@ func next(t *testing.T, lines <-chan string) string {
 	}
 }
 
-// Three processes have the same ticks, and the job is short.
+// Three processes have the same ticks, by clocks that differ, and the job is short.
 func TestRobfig(t *testing.T) {
 	s := testredis.Start(t)
 	var all []*program
-	for range 3 {
-		all = append(all, start(t, s, "robfig", "-spec", "* * * * * *"))
+	for _, late := range []string{"0s", "70ms", "140ms"} {
+		all = append(all, start(t, s, "robfig", "-spec", "* * * * * *", "-late", late))
 	}
 	lines, seen := printed(t, all...), map[time.Time]bool{}
 	for len(seen) < 4 {

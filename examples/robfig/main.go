@@ -19,15 +19,16 @@ import (
 func main() {
 	url := flag.String("redis", "redis://localhost:6379", "URL of Redis")
 	spec := flag.String("spec", "*/10 * * * * *", "when, with seconds")
+	late := flag.Duration("late", 0, "how much later the ticks come here, as they do where the clock is behind")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *url, *spec); err != nil {
+	if err := run(ctx, *url, *spec, *late); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(ctx context.Context, url, spec string) error {
+func run(ctx context.Context, url, spec string, late time.Duration) error {
 	m, err := anteroom.Open(ctx, url, anteroom.Config{})
 	if err != nil {
 		return err
@@ -37,6 +38,7 @@ func run(ctx context.Context, url, spec string) error {
 	if err != nil {
 		return err
 	}
+	schedule = behind{schedule, late}
 	c := cron.New()
 	report := cron.FuncJob(func() { fmt.Println("reporting at", time.Now().Format(time.RFC3339Nano)) })
 	c.Schedule(schedule, cron.NewChain(once(ctx, m, "report", schedule)).Then(report))
@@ -67,3 +69,11 @@ func once(ctx context.Context, m *anteroom.Manager, name string, schedule cron.S
 		})
 	}
 }
+
+// behind is the schedule of a machine whose clock is behind.
+type behind struct {
+	cron.Schedule
+	by time.Duration
+}
+
+func (b behind) Next(t time.Time) time.Time { return b.Schedule.Next(t.Add(-b.by)).Add(b.by) }
