@@ -68,7 +68,7 @@ func TestTrack_T1_EveryKindOfHold(t *testing.T) {
 			select {
 			case <-h.Context().Done():
 				t.Fatalf("a foreign change has ended it: %v", h.Err())
-			case <-time.After(200 * time.Millisecond): // the first renewal is over
+			case <-time.After(pace.Scale(200 * time.Millisecond)): // the first renewal is over
 			}
 			if what == "reader" { // its own field, as beside others
 				ok(t, rdb.HDel(bg, "k", m.ClientID()).Err())
