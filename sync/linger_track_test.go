@@ -28,6 +28,13 @@ func tracked(t *testing.T, rdb *redis.Client, n string) {
 	})
 }
 
+// whole waits until the first renewal of a hold of slowWatch, which has a brief lease until then, has made its lease whole. It would
+// do so to a lease that a test has shortened, too.
+func whole(t *testing.T, rdb *redis.Client, key string) {
+	t.Helper()
+	eventually(t, "a whole lease", func() bool { return rdb.PTTL(bg, key).Val() > 19*pace.Hang })
+}
+
 // lostSoon waits until h is lost, and returns how long that took.
 func lostSoon(t *testing.T, what string, h *anteroom.Hold) {
 	t.Helper()
@@ -178,12 +185,14 @@ func TestTrack_T8_AShortenedLease(t *testing.T) {
 	other, _ := manager(t, s.Client(t), anteroom.Config{Defaults: slowWatch})
 	h := acquire(t, m.Mutex("k"))
 	tracked(t, rdb, "1")
+	whole(t, rdb, "k")
 	ok(t, rdb.PExpire(bg, "k", time.Millisecond).Err())
 	lostSoon(t, "nobody asks", h)
 
 	ok(t, rdb.Do(bg, "config", "set", "hz", "1").Err()) // Redis looks for expired keys itself once a second
 	h = acquire(t, m.Mutex("k2"))
 	tracked(t, rdb, "1")
+	whole(t, rdb, "k2")
 	ok(t, rdb.PExpire(bg, "k2", time.Millisecond).Err())
 	time.Sleep(2 * time.Millisecond)
 	next := acquire(t, other.Mutex("k2"))

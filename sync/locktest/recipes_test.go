@@ -49,7 +49,7 @@ func TestMigratingIsInTheExamples(t *testing.T) {
 func exampleSources(t *testing.T) string {
 	t.Helper()
 	var sources strings.Builder
-	for _, pattern := range []string{"../example_*test.go", "example_test.go", "shop_test.go", "../../examples/*/main.go"} {
+	for _, pattern := range []string{"../example_*test.go", "example_test.go", "shop_test.go", "../../examples/*/main.go", "../../fence/example_test.go"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) == 0 {
 			t.Fatalf("no files match %s: %v", pattern, err)
