@@ -372,6 +372,7 @@ func TestNode_AWriteThatHangs(t *testing.T) {
 			_, _ = io.WriteString(theirs, bulk("a"))
 		}()
 		n.mustEcho(t, "a")
+		synctest.Wait() // its writer is done: the next caller writes
 		begin := time.Now()
 		if o, _, _ := n.ask(t.Context(), time.Second, "b"); o != OutcomeUnknown || time.Since(begin) != time.Second {
 			t.Errorf("%v after %v", o, time.Since(begin))
